@@ -1,0 +1,1 @@
+"""Any sharded dataset as a read-only folder tree."""

@@ -1,0 +1,1 @@
+"""Budgets and stores for bytes that cost something to get."""

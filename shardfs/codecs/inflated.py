@@ -1,0 +1,136 @@
+"""A decompressed blob that is made as far as it is read."""
+
+from __future__ import annotations
+
+import mmap
+import threading
+from typing import TYPE_CHECKING
+
+from shardfs.blob import Blob, clip, may_wait
+from shardfs.errors import Corrupt, ShardfsError, TooLarge, WouldBlock
+
+if TYPE_CHECKING:
+    from shardfs.cache.memory import Memory
+    from shardfs.codecs import Codec
+
+# One step of decompression, between two looks at who else waits. A guess: about 1 ms, so that the first record of
+# a chunk is served at once and the lock changes hands soon, yet the cost of a step (a few microseconds) is nothing.
+STEP = 512 << 10
+
+
+class Inflated:
+    """The decompressed bytes of another blob, held under the memory budget.
+
+    Only the part up to the last byte that was asked for is decompressed: a reader makes what it needs and all
+    others find it made, so a chunk is decompressed once however many read it, and its first record is there when
+    its bytes are. After an eviction the next reader starts again.
+    """
+
+    __slots__ = ("__weakref__", "_blob", "_codec", "_limit", "_lock", "_memory", "_size")
+
+    def __init__(
+        self, blob: Blob, codec: Codec, size: int | None, *, memory: Memory, limit: int
+    ) -> None:
+        """Take *size* as the exact length of the result, or learn it by decompressing where it is None."""
+        self._blob, self._codec, self._size = blob, codec, size
+        self._memory, self._limit, self._lock = memory, limit, threading.Lock()
+
+    def size(self) -> int:
+        if self._size is None:
+            if not may_wait():
+                raise WouldBlock
+            self._size = self._measure()
+        return self._size
+
+    def read(self, offset: int, length: int, /) -> memoryview:
+        start, stop = clip(offset, length, self.size())
+        if start == stop:
+            return memoryview(b"")
+        progress: _Progress | None = self._memory.get(self)
+        if progress is None or progress.done < stop:
+            if not may_wait():
+                raise WouldBlock
+            progress = progress or self._begin()
+            self._advance(progress, stop)
+        return progress.view[start:stop]
+
+    def _begin(self) -> _Progress:
+        with self._lock:
+            progress: _Progress | None = self._memory.get(self)
+            if progress is None:
+                size = self.size()
+                if size > self._limit:
+                    raise TooLarge(
+                        f"decompresses to {size} bytes, more than the {self._limit} allowed (--max-chunk-size)"
+                    )
+                said = self._codec.content_size(self._blob)
+                if said is not None and said > size:
+                    raise Corrupt(
+                        f"says it decompresses to {said} bytes, but should come to {size}"
+                    )
+                progress = _Progress(self._blob, self._codec, size)
+                self._memory.put(self, progress, 0)
+            return progress
+
+    def _advance(self, progress: _Progress, stop: int) -> None:
+        while progress.done < stop:
+            progress.step()
+            self._memory.resize(self, progress.done)
+
+    def _measure(self) -> int:
+        """The length, for data that does not say it."""
+        said = self._codec.content_size(self._blob)
+        if said is not None:
+            return said
+        stream, target, total = self._codec.stream(self._blob), memoryview(bytearray(STEP)), 0
+        try:
+            while count := stream.readinto(target):
+                total += count
+                if total > self._limit:
+                    raise TooLarge(
+                        f"decompresses to more than the {self._limit} bytes allowed (--max-chunk-size)"
+                    )
+        except self._codec.damage as error:
+            raise Corrupt(f"damaged compressed data after {total} bytes ({error})") from error
+        return total
+
+
+class _Progress:
+    """How far one decompression has come."""
+
+    __slots__ = ("_blob", "_codec", "_failure", "_lock", "_stream", "_target", "done", "view")
+
+    def __init__(self, blob: Blob, codec: Codec, size: int) -> None:
+        self._blob, self._codec, self._stream = blob, codec, codec.stream(blob)
+        # Anonymous memory takes no pages before they are written.
+        self._target = memoryview(mmap.mmap(-1, size))
+        self.view, self.done = self._target.toreadonly(), 0
+        self._lock = threading.Lock()
+        self._failure: ShardfsError | None = None
+
+    def step(self) -> None:
+        """Decompress one step further."""
+        with self._lock:
+            if self._failure is not None:
+                raise self._failure
+            if self.done == len(self._target):
+                return
+            try:
+                self._decompress(min(self.done + STEP, len(self._target)))
+            except ShardfsError as error:
+                self._failure = error
+                raise
+
+    def _decompress(self, stop: int) -> None:
+        size, done = len(self._target), self.done
+        try:
+            while done < stop:
+                count = self._stream.readinto(self._target[done:stop])
+                if not count:
+                    raise Corrupt(f"ends after {done} of {size} decompressed bytes")
+                done += count
+            if done == size and self._stream.readinto(memoryview(bytearray(1))):
+                raise Corrupt(f"decompresses to more than the {size} bytes it should come to")
+        except self._codec.damage as error:
+            raise Corrupt(f"damaged compressed data after {done} bytes ({error})") from error
+        self.done = done

@@ -1,0 +1,126 @@
+"""Every failure that shardfs names, each with the errno that a program on the mount gets.
+
+    ShardfsError (EIO)
+    +-- Corrupt (EIO)          stored bytes contradict the format; reading again will not help
+    |   +-- TooLarge (EIO)     more bytes than the limits allow
+    +-- Unreadable (EIO)       the source could not be read now; reading again may help
+    +-- Unsupported (EIO)      a variant of a format that shardfs does not read
+    +-- MissingPackage (EIO)   the data needs an extra that is not installed
+    +-- OutsideSource (EIO)    a name in the data leads out of the source
+    +-- NoKey (EACCES)         encrypted data, and no key or a wrong one
+    +-- AccessDenied (EACCES)  the source refuses to show it
+    +-- NotFound (ENOENT)
+    +-- NotAFolder (ENOTDIR)
+    +-- IsAFolder (EISDIR)
+    +-- NotALink (EINVAL)
+    +-- UsageError (EINVAL)    what the user asked for cannot be done; only the command line sees it
+
+WouldBlock stands apart: it is no failure but the answer to "only if it costs no waiting".
+"""
+
+from __future__ import annotations
+
+import errno
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class ShardfsError(Exception):
+    """A failure with a message for people and an errno for programs.
+
+    ``places`` says where it happened, outermost first; each layer that knows more adds its own part.
+    """
+
+    errno: int = errno.EIO
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.places: list[str] = []
+
+    def __str__(self) -> str:
+        return ": ".join([*self.places, self.message])
+
+
+class Corrupt(ShardfsError):
+    """Stored bytes contradict the format; reading again will not help."""
+
+
+class TooLarge(Corrupt):
+    """Data that would take more bytes than the limits allow."""
+
+
+class Unreadable(ShardfsError):
+    """The source could not be read; reading again may help."""
+
+
+class Unsupported(ShardfsError):
+    """A variant of a format that shardfs does not read."""
+
+
+class MissingPackage(ShardfsError):
+    """The data needs a package that is not installed; the message says which extra brings it."""
+
+
+class OutsideSource(ShardfsError):
+    """A name in the data leads out of the source."""
+
+
+class NoKey(ShardfsError):
+    """Encrypted data without the right key."""
+
+    errno = errno.EACCES
+
+
+class AccessDenied(ShardfsError):
+    """The source refuses to show it."""
+
+    errno = errno.EACCES
+
+
+class NotFound(ShardfsError):
+    """Nothing has that name."""
+
+    errno = errno.ENOENT
+
+
+class NotAFolder(ShardfsError):
+    """A file was used as a folder."""
+
+    errno = errno.ENOTDIR
+
+
+class IsAFolder(ShardfsError):
+    """A folder was used as a file."""
+
+    errno = errno.EISDIR
+
+
+class NotALink(ShardfsError):
+    """Something else was used as a symbolic link."""
+
+    errno = errno.EINVAL
+
+
+class UsageError(ShardfsError):
+    """What the user asked for cannot be done; the message says what to do instead."""
+
+    errno = errno.EINVAL
+
+
+class WouldBlock(Exception):
+    """Inside ``blob.no_wait()``: the answer needs a disk, a network or a long computation."""
+
+
+@contextmanager
+def located(place: str) -> Iterator[None]:
+    """Put *place* in front of the message of a failure that passes."""
+    try:
+        yield
+    except ShardfsError as error:
+        if place not in error.places:
+            error.places.insert(0, place)
+        raise

@@ -1,0 +1,1 @@
+"""What the bytes are: one module a dataset format."""

@@ -1,0 +1,311 @@
+"""The protocols between the layers, and the values that pass through them.
+
+A ``Store`` is named blobs. A ``Format`` makes a ``Dataset`` of some of them: shards of records of fields. A
+``Field`` is a blob plus what its bytes mean, its ``Kind``; a view turns that into files.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from shardfs.blob import Blob
+    from shardfs.errors import ShardfsError
+    from shardfs.options import Options
+
+# --- stores ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file or folder of a store.
+
+    Attributes:
+        path: relative to the store's root, parts joined by ``/``, no ``.`` or ``..``.
+        size: bytes; 0 for a folder.
+        mtime_ns: time of the last change, nanoseconds since 1970; 0 where unknown.
+        version: changes whenever the content does (size and mtime, ETag, checksum).
+        is_dir: whether it is a folder.
+        problem: why it can't be opened, for entries that are listed all the same (a link that leads outside).
+    """
+
+    path: str
+    size: int
+    mtime_ns: int
+    version: str
+    is_dir: bool = False
+    problem: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+
+class Store(Protocol):
+    """Named blobs: a folder, a bucket, a repository, a zip."""
+
+    url: str
+
+    def list(self, prefix: str = "", /) -> Sequence[Entry]:
+        """What lies directly in a folder, in byte order of the names. Raises NotFound, NotAFolder."""
+        ...
+
+    def stat(self, path: str, /) -> Entry:
+        """The entry of *path*. Raises NotFound, OutsideSource."""
+        ...
+
+    def open(self, path: str, /) -> Blob:
+        """The bytes of the file *path*. Raises NotFound, IsAFolder, OutsideSource."""
+        ...
+
+
+# --- what the bytes of a field mean ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What the stored bytes of a field are; the subclasses are all there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plain(Kind):
+    """Bytes that stand as they are under *suffix*, without a look into them: text, pickles, unknown types."""
+
+    suffix: str
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded(Kind):
+    """Bytes in some file format: *suffix* as declared ("" for undeclared), overruled by a specific signature.
+
+    The signature is looked for in the content.
+    """
+
+    suffix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar(Kind):
+    """One number or truth value in binary; *dtype* as in ``numpy.dtype.str`` (`<i8`, `>f4`, `|b1`)."""
+
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Array(Kind):
+    """The elements of an array in C order.
+
+    *dtype* is as in ``numpy.dtype.str``, or a name that .npy lacks (`bfloat16`, `float8_e4m3fn`).
+    The elements begin *skip* bytes into the stored bytes, behind a header of the format's own, and
+    must fill the rest.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    skip: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Pixels(Kind):
+    """A raw Pillow image as LitData and MDS store it: u32 width, height, len(mode), mode, pixels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Items(Kind):
+    """Several values, each a file of its own: (start, length) in the stored bytes, all of one kind."""
+
+    kind: Kind
+    spans: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered(Kind):
+    """Bytes that become a file only by *render*: stored bytes to the content of a file `.suffix`.
+
+    *render* must be deterministic and may raise Corrupt. *logical* names the type for people.
+    """
+
+    suffix: str
+    render: Callable[[memoryview], bytes]
+    logical: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A value of a record: its *name* in the dataset, what its bytes mean, and the bytes.
+
+    *filename* is the file name that it must have, where the dataset itself names files (WebDataset members).
+    """
+
+    name: str
+    kind: Kind
+    data: Blob
+    filename: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """What a view makes of a field: a file *stem* + *extension* (stem not escaped yet) of *blob*."""
+
+    stem: str
+    extension: str
+    blob: Blob
+
+
+class View(Protocol):
+    """Turns fields of one or several kinds into files."""
+
+    def present(self, field: Field, /) -> Sequence[File] | None:
+        """The files that show *field*; None: the bytes are not what the kind says, show them raw."""
+        ...
+
+
+# --- datasets ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ShardRef:
+    """A shard before it is opened.
+
+    Attributes:
+        name: its folder in the tree: the file name less the format's suffixes; parts before a ``/`` are folders.
+        file: the path of its file in the store, "" where no single file is the shard's.
+        records: how many records it holds by the index, None where only the shard knows.
+        mtime_ns: the file's time of change.
+        version: the file's version, as in Entry.
+    """
+
+    name: str
+    file: str
+    records: int | None
+    mtime_ns: int
+    version: str
+
+
+class Shard(Protocol):
+    """A folder of records. Immutable and thread-safe; reads in it obey ``blob.no_wait``."""
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """The names that fields of its records can have, in order."""
+        ...
+
+    @property
+    def costly(self) -> bool:
+        """Whether the sizes of its fields take work (decompression) that is worth remembering."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def key(self, index: int, /) -> str:
+        """The name of a record's folder, not escaped; parts before a ``/`` are folders."""
+        ...
+
+    def find(self, key: str, /) -> int | None:
+        """The index of the record with that key."""
+        ...
+
+    def fields(self, index: int, /) -> Sequence[Field]:
+        """The fields of a record, in storage order; one that can't be read has a ``Broken`` blob.
+
+        Raises Corrupt where nothing of the record can be read.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of what it holds open. Blobs handed out before go on working."""
+        ...
+
+
+class Dataset(Protocol):
+    """Shards in order."""
+
+    format: str
+
+    @property
+    def shards(self) -> Sequence[ShardRef]: ...
+
+    def open_shard(self, index: int, /) -> Shard:
+        """The shard, opened on the first look inside. Raises a ShardfsError where it can't be read."""
+        ...
+
+    def owns(self, path: str, /) -> bool:
+        """Whether the file at *path* is shown by a shard or is a leftover, so that it is not shown itself."""
+        ...
+
+    def info(self) -> Mapping[str, object]:
+        """What is known of it without opening a shard (schema, counts, writer); values fit for JSON."""
+        ...
+
+
+class Services(Protocol):
+    """What a format may ask of the program around it. Caches and budgets stay behind it."""
+
+    @property
+    def options(self) -> Options: ...
+
+    def inflate(self, blob: Blob, codec: str, size: int | None, /) -> Blob:
+        """The decompressed bytes of *blob*, made as far as they are read.
+
+        *size* is what they must come to, exactly; None where only decompression tells.
+        Reads raise Corrupt where the stream is damaged or has another size, TooLarge beyond the limits.
+        """
+        ...
+
+    def derive(self, build: Callable[[], bytes], /) -> Blob:
+        """The bytes that *build* computes, at the first use; kept as long as memory allows and then computed again."""
+        ...
+
+    def remember(self, entry: Entry, what: str, build: Callable[[], bytes], /) -> Blob:
+        """The bytes that *build* computes of the file *entry*, from the index cache on disk where they are there already.
+
+        They are kept under the file's place and version and under *what*, which names and numbers
+        the layout of the bytes, so that a shardfs with another layout does not take them for its own.
+        """
+        ...
+
+    def report(self, error: ShardfsError, /) -> None:
+        """Tell the user, once, of a fault that does not stop what is being done."""
+        ...
+
+
+class Format(Protocol):
+    """Makes datasets of files."""
+
+    name: ClassVar[str]
+
+    @classmethod
+    def detect(cls, store: Store, names: Sequence[str], /) -> bool:
+        """Whether the files *names* at the top of *store* are such a dataset, by names and a glance inside."""
+        ...
+
+    @classmethod
+    def open(cls, store: Store, names: Sequence[str], services: Services, /) -> Dataset:
+        """The dataset in the files *names*. Reads indexes only. Raises Corrupt, Unsupported."""
+        ...
+
+
+class NumberedKeys:
+    """Keys for shards whose records are named by their index, zero-padded to max(6, digits of the largest)."""
+
+    __slots__ = ()
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+    def key(self, index: int, /) -> str:
+        return f"{index:0{number_width(len(self))}d}"
+
+    def find(self, key: str, /) -> int | None:
+        if not (key.isascii() and key.isdigit()) or len(key) != number_width(len(self)):
+            return None
+        index = int(key)
+        return index if index < len(self) else None
+
+
+def number_width(count: int) -> int:
+    """Digits in the names of *count* numbered things."""
+    return max(6, len(str(count - 1)))

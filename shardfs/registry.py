@@ -1,0 +1,55 @@
+"""The formats, sources and codecs there are: tables of strings, so that nothing is imported until it is chosen."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import Any
+
+from shardfs.errors import MissingPackage
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One format, source or codec.
+
+    Attributes:
+        name: what users and messages call it.
+        target: ``module:name`` below the table's package.
+        markers: file names of which one makes a folder a candidate (formats).
+        suffixes: ends of the file names that are shards (formats), longest match wins; lower case.
+        lone: suffixes that count only where the user names the file itself, since they are too common (formats).
+        schemes: URL schemes (sources).
+        extra: the extra of shardfs that installs what it needs.
+    """
+
+    name: str
+    target: str
+    markers: tuple[str, ...] = ()
+    suffixes: tuple[str, ...] = ()
+    lone: tuple[str, ...] = ()
+    schemes: tuple[str, ...] = ()
+    extra: str = ""
+
+
+FORMATS = (Row("litdata", "litdata:LitData", markers=("index.json",), lone=(".bin",)),)
+
+SOURCES = (Row("local", "local:LocalStore", schemes=("", "file")),)
+
+CODECS = (Row("zstd", "zstd:Zstd"),)
+
+
+def load(package: str, row: Row) -> Any:
+    """What *row* names, imported now.
+
+    Raises:
+        MissingPackage: a package that it needs is not installed.
+    """
+    module, _, name = row.target.partition(":")
+    try:
+        return getattr(importlib.import_module(f"shardfs.{package}.{module}"), name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("shardfs"):
+            raise
+        extra = f"shardfs[{row.extra}]" if row.extra else str(error.name)
+        raise MissingPackage(f"{row.name} needs {error.name}: pip install '{extra}'") from error

@@ -1,0 +1,1 @@
+"""Fields as files: one module a kind of file."""

@@ -163,17 +163,21 @@ class Broken:
         self.error = error
 
     def size(self) -> int:
-        raise self.error
+        raise self.error.again()
 
     def read(self, offset: int, length: int, /) -> memoryview:
-        raise self.error
+        raise self.error.again()
 
 
-def locate(blob: Blob, base: Blob) -> int | None:
-    """The offset in *base* at which the bytes of *blob* lie; None where they don't lie there as they are."""
+class Stored:
+    """What blobs inherit from that are a whole file of the source, as it is stored."""
+
+    __slots__ = ()
+
+
+def stored_at(blob: Blob) -> int | None:
+    """The offset in its file at which the bytes of *blob* lie as they are, None where they don't."""
     offset = 0
-    while blob is not base:
-        if not isinstance(blob, Slice):
-            return None
+    while isinstance(blob, Slice):
         offset, blob = offset + blob.start, blob.parent
-    return offset
+    return offset if isinstance(blob, Stored) else None

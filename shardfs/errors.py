@@ -21,11 +21,6 @@ WouldBlock stands apart: it is no failure but the answer to "only if it costs no
 from __future__ import annotations
 
 import errno
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class ShardfsError(Exception):
@@ -43,6 +38,12 @@ class ShardfsError(Exception):
 
     def __str__(self) -> str:
         return ": ".join([*self.places, self.message])
+
+    def again(self) -> ShardfsError:
+        """A copy to raise: an exception that is kept and raised many times would collect a traceback each time."""
+        copy = type(self)(self.message)
+        copy.places = list(self.places)
+        return copy
 
 
 class Corrupt(ShardfsError):
@@ -115,12 +116,20 @@ class WouldBlock(Exception):
     """Inside ``blob.no_wait()``: the answer needs a disk, a network or a long computation."""
 
 
-@contextmanager
-def located(place: str) -> Iterator[None]:
-    """Put *place* in front of the message of a failure that passes."""
-    try:
-        yield
-    except ShardfsError as error:
-        if place not in error.places:
-            error.places.insert(0, place)
-        raise
+class located:
+    """A context that puts *place* in front of the message of a failure that passes.
+
+    Not a generator-based context manager, since every request enters some.
+    """
+
+    __slots__ = ("_place",)
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, ShardfsError) and self._place and self._place not in error.places:
+            error.places.insert(0, self._place)

@@ -198,6 +198,19 @@ class Shard(Protocol):
         """Whether the sizes of its fields take work (decompression) that is worth remembering."""
         ...
 
+    @property
+    def nested(self) -> bool:
+        """Whether keys have folders in them."""
+        ...
+
+    @property
+    def loose(self) -> int:
+        """How many record numbers from ``len`` on stand for files without a key of their own.
+
+        Their key is the path of the folder that the files stand in.
+        """
+        ...
+
     def __len__(self) -> int: ...
 
     def key(self, index: int, /) -> str:
@@ -259,8 +272,10 @@ class Services(Protocol):
         """The bytes that *build* computes, at the first use; kept as long as memory allows and then computed again."""
         ...
 
-    def remember(self, entry: Entry, what: str, build: Callable[[], bytes], /) -> Blob:
-        """The bytes that *build* computes of the file *entry*, from the index cache on disk where they are there already.
+    def remember(
+        self, store: Store, entry: Entry, what: str, build: Callable[[], bytes], /
+    ) -> Blob:
+        """The bytes that *build* computes of the file *entry* in *store*, from the index cache on disk where it has them.
 
         They are kept under the file's place and version and under *what*, which names and numbers
         the layout of the bytes, so that a shardfs with another layout does not take them for its own.
@@ -292,6 +307,8 @@ class NumberedKeys:
     """Keys for shards whose records are named by their index, zero-padded to max(6, digits of the largest)."""
 
     __slots__ = ()
+    nested = False
+    loose = 0
 
     def __len__(self) -> int:
         raise NotImplementedError

@@ -6,7 +6,10 @@ Names are text in which undecodable bytes stand as surrogate escapes (PEP 383), 
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import TYPE_CHECKING
+
+from shardfs.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -107,3 +110,62 @@ def safe_parts(path: str) -> list[str] | None:
     if path.startswith("/") or "\0" in path or ".." in parts:
         return None
     return [part for part in parts if part not in ("", ".")]
+
+
+# More names than this from one pattern are a slip of the finger, not a dataset.
+_MAX_EXPANSION = 1_000_000
+
+
+def expand_braces(pattern: str) -> list[str]:
+    """The names that a pattern with braces spells, in order, as shells and WebDataset do.
+
+    `{000..099}` counts, with the zero padding of its ends, `{3..1}` down, `{0..9..2}` by steps; `{a,b}` lists.
+    Braces that are neither stand for themselves.
+
+    Raises:
+        UsageError: more than a million names.
+    """
+    opened = pattern.find("{")
+    while opened >= 0:
+        closed = _closing(pattern, opened)
+        choices = _choices(pattern[opened + 1 : closed]) if closed > 0 else None
+        if choices is not None:
+            tails = expand_braces(pattern[closed + 1 :])
+            if len(choices) * len(tails) > _MAX_EXPANSION:
+                raise UsageError(f"{pattern}: spells more than {_MAX_EXPANSION} names")
+            return [pattern[:opened] + choice + tail for choice in choices for tail in tails]
+        opened = pattern.find("{", opened + 1)
+    return [pattern]
+
+
+def _closing(text: str, opened: int) -> int:
+    """Where the brace at *opened* is closed, -1 where it is not."""
+    depth = 0
+    for at in range(opened, len(text)):
+        depth += {"{": 1, "}": -1}.get(text[at], 0)
+        if not depth:
+            return at
+    return -1
+
+
+def _choices(inside: str) -> list[str] | None:
+    """What a pair of braces around *inside* stands for, None where it is no pattern."""
+    counted = re.fullmatch(r"(-?\d+)\.\.(-?\d+)(?:\.\.(-?\d+))?", inside, re.ASCII)
+    if counted:
+        first, last, step = counted[1], counted[2], abs(int(counted[3] or 1)) or 1
+        begin, end = int(first), int(last)
+        if abs(end - begin) // step > _MAX_EXPANSION:
+            raise UsageError(f"{{{inside}}}: spells more than {_MAX_EXPANSION} names")
+        padded = any(re.match(r"-?0\d", text) for text in (first, last))
+        width = max(len(first), len(last)) if padded else 0
+        numbers = range(begin, end + 1, step) if begin <= end else range(begin, end - 1, -step)
+        return [f"{number:0{width}d}" for number in numbers]
+    parts, depth, start = [], 0, 0
+    for at, character in enumerate(inside):
+        depth += {"{": 1, "}": -1}.get(character, 0)
+        if character == "," and not depth:
+            parts.append(inside[start:at])
+            start = at + 1
+    if not parts:
+        return None
+    return [name for part in [*parts, inside[start:]] for name in expand_braces(part)]

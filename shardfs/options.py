@@ -14,6 +14,9 @@ MEMORY_LIMIT = 256 << 20
 CACHE_SIZE = 10 << 30
 MAX_CHUNK_SIZE = 16 << 30
 
+INDEFINITE = 10.0 * 365 * 86400
+"""Seconds that stand for "as long as the mount lives": what the kernel is given must be a number."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
@@ -53,3 +56,38 @@ class Options:
 
     def __repr__(self) -> str:  # a password must not reach a log by way of a traceback
         return f"Options(layout={self.layout!r}, ...)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MountOptions:
+    """Options that decide how the tree is mounted. Sizes are in bytes, times in seconds.
+
+    Attributes:
+        allow_other: other users may use the mount.
+        allow_root: root may use the mount.
+        uid: the owner of all files; None for whoever mounts.
+        gid: the group of all files; None for the one of whoever mounts.
+        umask: permission bits that files and folders lack.
+        dir_mode: permission bits of folders, before the umask.
+        file_mode: permission bits of files, before the umask.
+        metadata_ttl: how long the kernel may keep names and attributes; they can't change under a mount.
+        read_ahead: the kernel's read-ahead window.
+        max_threads: requests at most that wait for a disk, a network or a decompression at a time.
+        fsname: what stands in the mount table as the source.
+        auto_unmount: let fusermount3 unmount should the process die.
+        debug: print every request.
+    """
+
+    allow_other: bool = False
+    allow_root: bool = False
+    uid: int | None = None
+    gid: int | None = None
+    umask: int = 0
+    dir_mode: int = 0o555
+    file_mode: int = 0o444
+    metadata_ttl: float = INDEFINITE
+    read_ahead: int = 1 << 20
+    max_threads: int = 16
+    fsname: str = "shardfs"
+    auto_unmount: bool = False
+    debug: bool = False

@@ -32,11 +32,25 @@ class Row:
     extra: str = ""
 
 
-FORMATS = (Row("litdata", "litdata:LitData", markers=("index.json",), lone=(".bin",)),)
+FORMATS = (
+    Row("litdata", "litdata:LitData", markers=("index.json",), lone=(".bin",)),
+    Row(
+        "mds",
+        "mds:Mds",
+        markers=("index.json",),
+        suffixes=(".mds", ".mds.zstd", ".mds.gz", ".mds.br", ".mds.bz2", ".mds.snappy"),
+    ),
+)
 
-SOURCES = (Row("local", "local:LocalStore", schemes=("", "file")),)
+SOURCES = (Row("local", "local:open_source", schemes=("", "file")),)
 
-CODECS = (Row("zstd", "zstd:Zstd"),)
+CODECS = (
+    Row("zstd", "zstd:Zstd"),
+    Row("gz", "gzip:Gzip"),
+    Row("bz2", "bzip2:Bzip2"),
+    Row("br", "brotli:Brotli"),
+    Row("snappy", "snappy:Snappy"),
+)
 
 
 def load(package: str, row: Row) -> Any:

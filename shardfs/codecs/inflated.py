@@ -112,7 +112,7 @@ class _Progress:
         """Decompress one step further."""
         with self._lock:
             if self._failure is not None:
-                raise self._failure
+                raise self._failure.again()
             if self.done == len(self._target):
                 return
             try:

@@ -6,6 +6,7 @@ from typing import IO, TYPE_CHECKING, cast
 
 import zstandard
 
+from shardfs.codecs._source import Source
 from shardfs.errors import Corrupt
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class Zstd:
 
     @staticmethod
     def stream(blob: Blob) -> Stream:
-        source = cast("IO[bytes]", _Source(blob))
+        source = cast("IO[bytes]", Source(blob))
         reader = zstandard.ZstdDecompressor().stream_reader(
             source, read_size=_READ, read_across_frames=True
         )
@@ -38,15 +39,3 @@ class Zstd:
         except zstandard.ZstdError as error:
             raise Corrupt(f"is no zstd data ({error})") from error
         return None if size < 0 else size
-
-
-class _Source:
-    """A blob as the file object that stream_reader wants."""
-
-    def __init__(self, blob: Blob) -> None:
-        self._blob, self._at = blob, 0
-
-    def read(self, length: int) -> bytes:
-        data = self._blob.read(self._at, length)
-        self._at += len(data)
-        return bytes(data)

@@ -1,0 +1,174 @@
+"""``ls``, ``cat``, ``cp`` and ``info``: the tree of a source without mounting it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import posixpath
+import sys
+import time
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from shardfs import console
+from shardfs.errors import IsAFolder, ShardfsError, UsageError
+from shardfs.mounting import open_tree
+from shardfs.names import to_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from shardfs.options import Options
+    from shardfs.tree.paths import Node
+
+_PIECE = 1 << 20
+"""Bytes read at a time."""
+
+
+def ls(source: str, path: str, options: Options, *, long: bool) -> int:
+    """Print the names in the folder *path*, or the file, in storage order; *long*: with type, size and time."""
+    code = 0
+    with closing(open_tree(source, options)) as tree:
+        node = tree.root / path
+        for entry in node.children() if node.is_dir else [node]:
+            try:
+                line = _details(entry) if long else b""
+            except ShardfsError as error:  # a damaged record is listed all the same
+                console.tell(error)
+                line, code = b"?---------            ?                ? ", console.FAILED
+            _write_line(line + _shown(entry.name))
+    return code
+
+
+def _details(node: Node) -> bytes:
+    kind = "dr-xr-xr-x" if node.is_dir else "lr--r--r--" if node.is_link else "-r--r--r--"
+    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(node.mtime_ns // 10**9))
+    return f"{kind} {node.size:12d} {when} ".encode()
+
+
+def _shown(name: str) -> bytes:
+    """The bytes of a name, for a program; for a person, what a terminal can show."""
+    if sys.stdout.isatty():
+        return console.printable(name).encode(errors="backslashreplace")
+    return to_bytes(name)
+
+
+def _write_line(line: bytes) -> None:
+    sys.stdout.buffer.write(line + b"\n")
+
+
+def cat(source: str, paths: Iterable[str], options: Options) -> int:
+    """Write the content of files to stdout."""
+    with closing(open_tree(source, options)) as tree:
+        for path in paths:
+            node = tree.root / path
+            if node.is_dir:
+                raise IsAFolder(f"{path} is a folder")
+            for offset in range(0, node.size, _PIECE):
+                sys.stdout.buffer.write(node.read(offset, _PIECE))
+    return 0
+
+
+def cp(source: str, paths: list[str], target: Path, options: Options) -> int:
+    """Copy files and whole folders to *target*, or into it where it is a folder; go on after a damaged file.
+
+    Exact copies, with times. Nothing is written outside of *target*, through whatever links lie there.
+    """
+    into = target.is_dir()
+    if len(paths) > 1 and not into:
+        raise UsageError(f"{target} is not a folder, and there are several things to copy")
+    copying = _Copying()
+    with closing(open_tree(source, options)) as tree:
+        for path in paths:
+            node = _through_link(tree.root, path)
+            name = posixpath.basename(posixpath.normpath(path))
+            # All of a source goes straight into the folder, as its own name is not known to be one.
+            here = into and name not in ("", ".", "..", "/")
+            copying.copy(node, target / name if here else target, top=True)
+    return console.FAILED if copying.failures else 0
+
+
+def _through_link(root: Node, path: str) -> Node:
+    node = root / path
+    if not node.is_link:
+        return node
+    return root / posixpath.normpath(posixpath.join(posixpath.dirname(path), node.readlink()))
+
+
+class _Copying:
+    """Copies nodes and counts those that could not be copied."""
+
+    def __init__(self) -> None:
+        self.failures = 0
+
+    def copy(self, node: Node, target: Path, *, top: bool = False) -> None:
+        try:
+            if node.is_dir:
+                self._folder(node, target, top=top)
+            elif node.is_link:
+                _put_away(target)
+                target.symlink_to(node.readlink())
+            else:
+                _file(node, target)
+        except ShardfsError as error:
+            self.failures += 1
+            console.tell(error)
+
+    def _folder(self, node: Node, target: Path, *, top: bool) -> None:
+        if target.is_symlink() and not top:  # what is below must not be written elsewhere
+            raise UsageError(f"{target} is a symbolic link; nothing is copied through it")
+        target.mkdir(exist_ok=True)
+        for child in node.children():
+            self.copy(child, target / child.name)
+        os.utime(target, ns=(node.mtime_ns, node.mtime_ns))
+
+
+def _file(node: Node, target: Path) -> None:
+    """Copy a file, wholly or not at all."""
+    size = node.size  # before the old file goes: what is damaged is known here at the latest
+    _put_away(target)
+    with target.open("xb") as file:  # fails rather than follow a link
+        try:
+            for offset in range(0, size, _PIECE):
+                file.write(node.read(offset, _PIECE))
+            file.flush()
+            os.utime(file.fileno(), ns=(node.mtime_ns, node.mtime_ns))
+        except BaseException:
+            target.unlink()
+            raise
+
+
+def _put_away(target: Path) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        target.unlink()
+
+
+def info(source: str, options: Options, *, as_json: bool) -> int:
+    """Print what is known of a source."""
+    with closing(open_tree(source, options)) as tree:
+        facts = tree.info()
+    if as_json:
+        print(json.dumps(facts, indent=2))
+    else:
+        print("\n".join(_lines(facts)))
+    return 0
+
+
+def _lines(facts: Mapping[str, object], indent: str = "") -> list[str]:
+    """Nested facts as an outline."""
+    lines = []
+    for name, value in facts.items():
+        label = f"{indent}{console.printable(str(name))}:"
+        if isinstance(value, dict) and value:
+            lines += [label, *_lines(value, indent + "  ")]
+        elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
+            lines.append(label)
+            for item in value:
+                inner = _lines(item, indent + "    ") if isinstance(item, dict) else [str(item)]
+                lines += [f"{indent}  - {inner[0].lstrip()}", *inner[1:]]
+        else:
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            lines.append(f"{label} {console.printable(text)}")
+    return lines

@@ -1,0 +1,214 @@
+# PYTHON_ARGCOMPLETE_OK
+"""The command ``shardfs``: says which arguments each command takes and which function does it."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from shardfs import console
+from shardfs.arguments import (
+    TREE,
+    MountOptionsAction,
+    Parser,
+    add_logging,
+    add_mount_places,
+    add_options,
+    add_source,
+    checked,
+    mount_options_parser,
+)
+from shardfs.console import LogOptions
+from shardfs.requests import mount_request, pick, tree_options
+from shardfs.values import parse_path
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_ABOUT = "Show sharded training datasets as read-only folder trees: MNT/<shard>/<record>/<field>."
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; the exit code."""
+    parser = _parser()
+    if "_ARGCOMPLETE" in os.environ:  # set by the shell's completion, which needs the package
+        importlib.import_module("argcomplete").autocomplete(parser)
+    arguments = parser.parse_args(sys.argv[1:] if argv is None else argv)
+    return console.run(partial(_run, arguments))
+
+
+def _run(arguments: argparse.Namespace, messages: console.Log) -> int:
+    messages.configure(pick(LogOptions, arguments))
+    code: int = arguments.command(arguments, messages)
+    return code
+
+
+# --- parsers -----------------------------------------------------------------------------------------------
+
+
+def _parser() -> Parser:
+    parser = Parser(prog="shardfs", description=_ABOUT, allow_abbrev=False)
+    parser.add_argument(
+        "-V", "--version", action=_Versions, nargs=0, help="show all versions and exit"
+    )
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    _add_mount(commands)
+    _add_umount(commands)
+    _add_ls(commands)
+    _add_cat(commands)
+    _add_cp(commands)
+    _add_info(commands)
+    _add_status(commands)
+    _add(commands, "version", _version, "show the versions of shardfs and of what it uses")
+    return parser
+
+
+def _add(commands: Any, name: str, command: object, help: str, **more: Any) -> Parser:
+    parser: Parser = commands.add_parser(
+        name, help=help, description=help[0].upper() + help[1:] + ".", allow_abbrev=False, **more
+    )
+    parser.set_defaults(command=command)
+    return parser
+
+
+def _add_mount(commands: Any) -> None:
+    parser = _add(
+        commands,
+        "mount",
+        _mount,
+        "show SRC as a folder tree on MNT",
+        usage="shardfs mount [-f] [-o OPT[=VALUE],...] [--OPT[=VALUE]]... SRC MNT",
+        parents=[mount_options_parser()],
+    )
+    add_mount_places(parser)
+    parser.add_argument(
+        "-o",
+        dest="_",
+        action=MountOptionsAction,
+        metavar="OPT[=VALUE],...",
+        help="any of the long options below, without their hyphens",
+    )
+
+
+def _add_umount(commands: Any) -> None:
+    parser = _add(commands, "umount", _umount, "unmount, stale mounts too", aliases=["unmount"])
+    parser.add_argument("mount_points", metavar="MNT", nargs="+", type=checked(parse_path))
+    parser.add_argument("-l", "--lazy", action="store_true", help="even while it is in use")
+    add_logging(parser)
+
+
+def _add_reader(commands: Any, name: str, command: object, help: str) -> Parser:
+    """A command that opens a source without mounting it."""
+    parser = _add(commands, name, command, help)
+    add_source(parser)
+    add_options(parser, "what is shown, at which cost", TREE)
+    add_logging(parser)
+    return parser
+
+
+def _add_ls(commands: Any) -> None:
+    parser = _add_reader(commands, "ls", _ls, "list a folder of the tree")
+    parser.add_argument("path", metavar="PATH", nargs="?", default="")
+    parser.add_argument("-l", dest="long", action="store_true", help="with types, sizes and times")
+
+
+def _add_cat(commands: Any) -> None:
+    parser = _add_reader(commands, "cat", _cat, "write files of the tree to standard output")
+    parser.add_argument("paths", metavar="PATH", nargs="+")
+
+
+def _add_cp(commands: Any) -> None:
+    parser = _add_reader(commands, "cp", _cp, "copy files and whole folders out of the tree")
+    parser.add_argument("paths", metavar="PATH", nargs="+")
+    parser.add_argument("target", metavar="DEST", type=checked(parse_path))
+    for short in ("-r", "-R", "-a"):  # what it does anyway, for habit
+        parser.add_argument(short, action="store_true", help=argparse.SUPPRESS)
+
+
+def _add_info(commands: Any) -> None:
+    parser = _add_reader(commands, "info", _info, "tell format, schema, shards and counts")
+    parser.add_argument("--json", action="store_true", help="as JSON")
+
+
+def _add_status(commands: Any) -> None:
+    parser = _add(commands, "status", _status, "list all mounts, without touching them")
+    parser.add_argument("--json", action="store_true", help="as JSON")
+    add_logging(parser)
+
+
+class _Versions(argparse.Action):
+    """``--version``: its text is only made when it is asked for."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        from shardfs import versions
+
+        print(versions.report())
+        parser.exit()
+
+
+# --- commands ----------------------------------------------------------------------------------------------
+# What they need is imported only here: each of them works without what only the others need.
+
+
+def _mount(arguments: argparse.Namespace, messages: console.Log) -> int:
+    from shardfs import mounter
+
+    return mounter.mount(mount_request(arguments), messages)
+
+
+def _umount(arguments: argparse.Namespace, _messages: console.Log) -> int:
+    from shardfs import mounter
+
+    return mounter.unmount(arguments.mount_points, lazy=arguments.lazy)
+
+
+def _ls(arguments: argparse.Namespace, _messages: console.Log) -> int:
+    from shardfs import browse
+
+    options = tree_options(arguments)
+    return browse.ls(arguments.source, arguments.path, options, long=arguments.long)
+
+
+def _cat(arguments: argparse.Namespace, _messages: console.Log) -> int:
+    from shardfs import browse
+
+    return browse.cat(arguments.source, arguments.paths, tree_options(arguments))
+
+
+def _cp(arguments: argparse.Namespace, _messages: console.Log) -> int:
+    from shardfs import browse
+
+    options = tree_options(arguments)
+    return browse.cp(arguments.source, arguments.paths, arguments.target, options)
+
+
+def _info(arguments: argparse.Namespace, _messages: console.Log) -> int:
+    from shardfs import browse
+
+    return browse.info(arguments.source, tree_options(arguments), as_json=arguments.json)
+
+
+def _status(arguments: argparse.Namespace, _messages: console.Log) -> int:
+    from shardfs import status
+
+    mounts = list(status.overview())
+    print(json.dumps(mounts, indent=2) if arguments.json else status.show(mounts), end="")
+    return 0
+
+
+def _version(_arguments: argparse.Namespace, _messages: console.Log) -> int:
+    from shardfs import versions
+
+    print(versions.report())
+    return 0

@@ -1,0 +1,28 @@
+"""gzip streams (RFC 1952), of one or several members."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from typing import IO, TYPE_CHECKING, cast
+
+from shardfs.codecs._source import Source
+
+if TYPE_CHECKING:
+    from shardfs.blob import Blob
+    from shardfs.codecs import Stream
+
+
+class Gzip:
+    """The codec `gz`."""
+
+    damage = (gzip.BadGzipFile, zlib.error, EOFError)
+
+    @staticmethod
+    def stream(blob: Blob) -> Stream:
+        return cast("Stream", gzip.GzipFile(fileobj=cast("IO[bytes]", Source(blob)), mode="rb"))
+
+    @staticmethod
+    def content_size(blob: Blob) -> int | None:
+        """None: what a member says at its end is modulo 2^32 and counts that member only."""
+        return None

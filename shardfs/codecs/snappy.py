@@ -1,0 +1,53 @@
+"""Snappy's raw block format: a length and one block, without framing, magic number or checksum.
+
+https://github.com/google/snappy/blob/main/format_description.txt
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from shardfs.blob import read_all
+from shardfs.errors import Corrupt
+
+if TYPE_CHECKING:
+    from shardfs.blob import Blob
+    from shardfs.codecs import Stream
+
+# The length is a varint of at most 32 bits.
+_LENGTH = 5
+# The densest element, a copy with a two-byte offset, makes 64 bytes of 3.
+_MAX_RATIO = 22
+
+
+class Snappy:
+    """The codec `snappy`."""
+
+    damage = (OSError,)  # pyarrow's
+
+    @staticmethod
+    def stream(blob: Blob) -> Stream:
+        """The content, which is decompressed at once: a block may copy from anywhere before."""
+        import pyarrow as pa
+
+        size = Snappy.content_size(blob)
+        content = pa.Codec("snappy").decompress(read_all(blob), decompressed_size=size)
+        return cast("Stream", pa.BufferReader(content))
+
+    @staticmethod
+    def content_size(blob: Blob) -> int:
+        """What the block says it holds, so far as that many bytes can come out of it."""
+        size = block_size(blob.read(0, _LENGTH))
+        if size > _MAX_RATIO * blob.size():
+            raise Corrupt(f"says it decompresses to {size} bytes, which no block of its size does")
+        return size
+
+
+def block_size(head: bytes | memoryview) -> int:
+    """The uncompressed length at the beginning of a block."""
+    size = 0
+    for place, byte in enumerate(head[:_LENGTH]):
+        size |= (byte & 0x7F) << 7 * place
+        if byte < 0x80 and size < 1 << 32:
+            return size
+    raise Corrupt("is no snappy block: it does not begin with a length")

@@ -1,0 +1,135 @@
+"""What the user of the command line sees: one-line messages, the log, and exit codes."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+from dataclasses import dataclass
+from logging.handlers import WatchedFileHandler
+from typing import TYPE_CHECKING
+
+from shardfs.errors import ShardfsError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+    from types import TracebackType
+
+log = logging.getLogger("shardfs")
+
+FAILED = 1
+WRONG_USE = 2
+BY_SIGNAL = 128
+"""Added to a signal's number, as shells do."""
+
+
+def printable(text: str) -> str:
+    """*text* in one line that can't steer a terminal: names in datasets are hostile."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+class _OneLine(logging.Formatter):
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        return printable(super().formatMessage(record))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogOptions:
+    """Options that decide what is told, and where."""
+
+    verbose: int = 0
+    quiet: bool = False
+    debug: bool = False
+    log_file: Path | None = None
+
+    @property
+    def level(self) -> int:
+        """The log level for how talkative the user wants it."""
+        if self.debug:
+            return logging.DEBUG
+        if self.quiet:
+            return logging.ERROR
+        return max(logging.DEBUG, logging.WARNING - 10 * self.verbose)
+
+
+class Log:
+    """Where messages go: stderr, until ``leave_stderr``, and a file if there is one."""
+
+    def __init__(self) -> None:
+        self._stderr = logging.StreamHandler()
+        self._stderr.setFormatter(_OneLine("shardfs: %(message)s"))
+        logging.getLogger().addHandler(self._stderr)
+        self._file: WatchedFileHandler | None = None
+
+    def configure(self, options: LogOptions) -> None:
+        """Do as the user wants it. Raises OSError where the file can't be opened."""
+        root = logging.getLogger()
+        root.setLevel(options.level)
+        file = options.log_file
+        if file is not None:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            # One that notices that its file was moved away, so that logrotate needs no signal.
+            self._file = WatchedFileHandler(file, encoding="utf-8", errors="backslashreplace")
+            form = "%(asctime)s %(process)d %(levelname)s %(message)s"
+            self._file.setFormatter(_OneLine(form))
+            root.addHandler(self._file)
+
+    @property
+    def descriptor(self) -> int | None:
+        """The open log file."""
+        stream = None if self._file is None else self._file.stream
+        return None if stream is None else stream.fileno()
+
+    def leave_stderr(self) -> None:
+        """Write to the file only, if anywhere: whoever started the program has turned away."""
+        logging.getLogger().removeHandler(self._stderr)
+
+    def close(self) -> None:
+        """Take everything back."""
+        self.leave_stderr()
+        if self._file is not None:
+            logging.getLogger().removeHandler(self._file)
+            self._file.close()
+
+
+def run(work: Callable[[Log], int]) -> int:
+    """The exit code of *work*, the whole program; a failure becomes one line, also one that nobody foresaw."""
+    sys.excepthook = _unforeseen
+    messages = Log()
+    try:
+        code = work(messages)
+        sys.stdout.flush()
+    except BrokenPipeError:  # `shardfs cat ... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the flush at exit would complain again
+        code = BY_SIGNAL + signal.SIGPIPE
+    except KeyboardInterrupt:
+        code = BY_SIGNAL + signal.SIGINT
+    except ShardfsError as error:
+        tell(error)
+        code = WRONG_USE if isinstance(error, UsageError) else FAILED
+    except OSError as error:
+        tell(error)
+        code = FAILED
+    messages.close()
+    return code
+
+
+def _unforeseen(
+    kind: type[BaseException], error: BaseException, traceback: TracebackType | None
+) -> None:
+    debug = log.isEnabledFor(logging.DEBUG)
+    details = (kind, error, traceback) if debug else None
+    hint = "" if debug else " (--debug shows where)"
+    log.critical("internal error: %s: %s%s", kind.__name__, error, hint, exc_info=details)
+
+
+def tell(error: ShardfsError | OSError) -> None:
+    """One line for *error*, with the traceback only for those who debug."""
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    log.error("%s", text, exc_info=log.isEnabledFor(logging.DEBUG))

@@ -1,0 +1,77 @@
+"""What a mount needs of the machine, checked before, so that each lack is told with its cure."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from shardfs.errors import UsageError
+
+if TYPE_CHECKING:
+    from shardfs.options import MountOptions
+
+_DEVICE = "/dev/fuse"
+_FUSE_CONF = Path("/etc/fuse.conf")
+
+
+def check(settings: MountOptions) -> None:
+    """See whether this process may mount.
+
+    Raises:
+        UsageError: it may not, and what to do.
+    """
+    check_device(_DEVICE)
+    if os.geteuid() == 0:
+        return
+    if shutil.which("fusermount3") is None:
+        raise UsageError("fusermount3 is not installed or not in PATH (package fuse3)")
+    if settings.allow_other or settings.allow_root:
+        check_allow_other(_FUSE_CONF)
+
+
+def check_device(device: str) -> None:
+    """Whether the FUSE device can be opened; raises UsageError."""
+    try:
+        os.close(os.open(device, os.O_RDWR | os.O_CLOEXEC))
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENODEV, errno.ENXIO):
+            cure = "load it with `modprobe fuse`; in a container, start that with"
+            raise UsageError(
+                f"no {device}: {cure} --device {device} --cap-add SYS_ADMIN"
+            ) from error
+        if error.errno == errno.EPERM:  # the device controller of a container
+            cure = f"start the container with --device {device} --cap-add SYS_ADMIN"
+        else:
+            cure = f"an administrator can allow it with `chmod 666 {device}`"
+        raise UsageError(f"{device} cannot be opened: {error.strerror}; {cure}") from error
+
+
+def check_allow_other(conf: Path) -> None:
+    """Whether ordinary users may let others use their mounts; raises UsageError."""
+    try:
+        text = conf.read_text(errors="replace")
+    except FileNotFoundError:
+        text = ""
+    except OSError:  # not for this user to know: fusermount3 will say
+        return
+    if not re.search(r"^\s*user_allow_other\s*$", text, re.MULTILINE):
+        raise UsageError(f"allow_other and allow_root need the line user_allow_other in {conf}")
+
+
+def refusal(words: str) -> UsageError:
+    """What to tell the user when mounting failed and libfuse or fusermount3 said *words* on stderr."""
+    lines = [line.strip() for line in words.splitlines() if line.strip()]
+    said = "; ".join(re.sub(r"^(fuse|fusermount3?): ", "", line) for line in lines)
+    cure = ""
+    if "Operation not permitted" in said:
+        cure = (
+            " (the system forbids it: containers need --device /dev/fuse --cap-add SYS_ADMIN and on some"
+            " systems --security-opt apparmor:unconfined)"
+        )
+    elif "Permission denied" in said:
+        cure = " (ordinary users must own the mount point, and AppArmor must allow it)"
+    return UsageError(f"cannot be mounted: {said or 'libfuse gave no reason'}{cure}")

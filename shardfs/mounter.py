@@ -1,0 +1,115 @@
+"""``shardfs mount`` and ``shardfs umount``: the life of a mount from the request to the end."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import closing, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from shardfs import console, daemon, environment, mount_point, mount_table, status
+from shardfs.errors import MissingPackage, ShardfsError, Unreadable
+from shardfs.requests import without_secrets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from shardfs.requests import MountRequest
+
+
+def mount(request: MountRequest, messages: console.Log) -> int:
+    """Mount, in the background unless told otherwise; the exit code, in the daemon too.
+
+    Raises:
+        ShardfsError: it could not be mounted, with the reason.
+    """
+    daemon.end_on_signals()
+    if request.run.foreground:
+        return _serve(request, lambda: None)
+    try:
+        return daemon.background(
+            partial(_serve_unseen, request, messages),
+            patience=request.run.wait_timeout,
+            log_descriptor=messages.descriptor,
+        )
+    except Unreadable:
+        mount_point.detach_dead(mount_table.locate(request.mount_point))
+        raise
+
+
+def _serve_unseen(request: MountRequest, messages: console.Log, ready: Callable[[], None]) -> int:
+    def turn_away() -> None:
+        messages.leave_stderr()
+        ready()
+
+    return _serve(request, turn_away)
+
+
+def _serve(request: MountRequest, ready: Callable[[], None]) -> int:
+    environment.check(request.settings)
+    try:
+        from shardfs import fuse
+    except ImportError as error:  # of pyfuse3, or by pyfuse3 of libfuse3.so
+        raise MissingPackage(f"mounting needs pyfuse3 and libfuse3: {error}") from error
+    from shardfs.mounting import open_tree
+
+    place = mount_table.locate(request.mount_point)
+    non_empty = request.run.allow_non_empty
+    with (
+        mount_point.prepared(place, request.source, allow_non_empty=non_empty) as made,
+        closing(open_tree(request.source, request.options)) as tree,
+        _record(request, place, made=made) as leave_record,
+    ):
+
+        def announce() -> None:
+            leave_record()
+            daemon.notify("READY=1")
+            console.log.info("%s is mounted on %s", request.settings.fsname, place)
+            ready()
+
+        fuse.mount(tree, Path(place), request.settings, announce)
+        console.log.info("%s is unmounted", place)
+    return 0
+
+
+@contextmanager
+def _record(request: MountRequest, place: str, *, made: bool) -> Iterator[Callable[[], None]]:
+    """A function that leaves a record of the mount, which is taken back at the end."""
+    written: list[status.Record] = []
+
+    def leave() -> None:
+        mount = mount_table.top(place)
+        if mount is None:  # unmounted again already
+            return
+        cache = request.options.cache_dir if request.options.disk_cache else None
+        record = status.Record(
+            pid=os.getpid(),
+            device=mount.device,
+            source=without_secrets(request.source),
+            mount_point=place,
+            since=time.time(),
+            cache_dir=None if cache is None else str(cache),
+            made=made,
+        )
+        status.write(record)
+        written.append(record)
+
+    try:
+        yield leave
+    finally:
+        for record in written:
+            status.remove(record)
+
+
+def unmount(places: Iterable[Path], *, lazy: bool) -> int:
+    """Unmount each of *places*; the exit code, which is not 0 if any could not be."""
+    code = 0
+    for place in places:
+        try:
+            mount_point.release(mount_table.locate(place), lazy=lazy)
+        except ShardfsError as error:
+            console.tell(error)
+            code = console.FAILED
+    return code

@@ -1,0 +1,105 @@
+"""What the command line asked for, as values: defaults filled in, paths absolute, no strings left to parse."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, TypeVar
+
+from shardfs.errors import UsageError
+from shardfs.options import MountOptions, Options
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+    from pathlib import Path
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """Options that decide how the mounting program runs.
+
+    Attributes:
+        foreground: stay in the foreground.
+        wait_timeout: seconds after which a mount that is not ready has failed.
+        allow_non_empty: mount over a folder that has something in it.
+    """
+
+    foreground: bool = False
+    wait_timeout: float = 30.0
+    allow_non_empty: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MountRequest:
+    """All that ``shardfs mount`` was told."""
+
+    source: str
+    mount_point: Path
+    options: Options
+    settings: MountOptions
+    run: RunOptions
+
+
+def pick(kind: Callable[..., T], arguments: argparse.Namespace) -> T:
+    """A dataclass *kind* with those of its fields set that *arguments* have."""
+    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    return kind(**{name: value for name, value in vars(arguments).items() if name in names})
+
+
+def tree_options(arguments: argparse.Namespace) -> Options:
+    """The options of a tree, with the password from where the user put it.
+
+    Raises:
+        UsageError: the password file can't be read.
+    """
+    return replace(pick(Options, arguments), password=_password(arguments.password_file))
+
+
+def mount_request(arguments: argparse.Namespace) -> MountRequest:
+    """What *arguments* ask for. Raises UsageError as ``tree_options``."""
+    fsname = arguments.fsname or f"shardfs:{without_secrets(arguments.source)}"
+    settings = replace(pick(MountOptions, arguments), fsname=fsname)
+    run = pick(RunOptions, arguments)
+    return MountRequest(
+        source=arguments.source,
+        mount_point=arguments.mount_point,
+        options=tree_options(arguments),
+        settings=settings,
+        run=replace(run, foreground=run.foreground or settings.debug),
+    )
+
+
+def without_secrets(source: str) -> str:
+    """*source* for all to see: a URL without user, password and query, which may sign it."""
+    if "://" not in source:
+        return source
+    return re.sub(r"://[^/@]*@", "://", source).partition("?")[0]
+
+
+def _password(file: Path | None) -> str | None:
+    given = _take_from_environment("SHARDFS_PASSWORD")
+    if file is None:
+        return given
+    try:
+        return file.read_text(encoding="utf-8").partition("\n")[0].rstrip("\r")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not UTF-8"
+        raise UsageError(f"{file}: {reason}") from error
+
+
+def _take_from_environment(name: str) -> str | None:
+    """The value of a variable, which is gone afterwards, also from /proc/PID/environ and from child processes."""
+    value = os.environ.get(name)
+    if value is not None:
+        getenv = ctypes.CDLL(None).getenv
+        getenv.restype = ctypes.c_void_p
+        address = getenv(name.encode())
+        if address:
+            ctypes.memset(address, 0, len(os.fsencode(value)))
+        del os.environ[name]
+    return value

@@ -1,0 +1,124 @@
+"""Files on this machine."""
+
+from __future__ import annotations
+
+import glob
+import os
+import stat
+from typing import TYPE_CHECKING
+
+from shardfs.errors import (
+    NotFound,
+    OutsideSource,
+    ShardfsError,
+    Unreadable,
+    UsageError,
+)
+from shardfs.localfile import LocalFile, named_error
+from shardfs.model import Entry
+from shardfs.names import expand_braces, from_bytes, safe_parts, to_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from shardfs.options import Options
+
+
+def open_source(source: str, options: Options) -> tuple[LocalStore, Sequence[str]]:
+    """The folder *source*; or the folder of a file, or of files by a glob or brace pattern, and their names."""
+    place = os.path.abspath(source.removeprefix("file://"))
+    if os.path.isdir(place):
+        return LocalStore(place, follow_links=options.follow_links), []
+    places = [place] if os.path.exists(place) else _expand(place)
+    folders = {os.path.dirname(found) for found in places}
+    if not places:
+        raise NotFound(f"{source}: no such file or folder")
+    if len(folders) > 1:
+        raise UsageError(f"{source}: names files in several folders; mount the folder above them")
+    # A file that the user named is what it is, wherever its link leads.
+    follow = options.follow_links or any(os.path.islink(found) for found in places)
+    names = [os.path.basename(found) for found in places]
+    return LocalStore(folders.pop(), follow_links=follow), names
+
+
+def _expand(pattern: str) -> list[str]:
+    """The files that a pattern names: braces as in a shell (`{000..099}`, `{a,b}`), then `*`, `?` and `[...]`."""
+    found = []
+    for spelled in expand_braces(pattern):
+        if os.path.exists(spelled):
+            found.append(spelled)
+        elif glob.has_magic(spelled):
+            found += sorted(glob.glob(spelled), key=to_bytes)
+    return [place for place in dict.fromkeys(found) if os.path.isfile(place)]
+
+
+class LocalStore:
+    """A folder. Symbolic links are followed while they stay inside *boundary* (by default the folder itself)."""
+
+    def __init__(
+        self, root: str, *, follow_links: bool = False, boundary: str | None = None
+    ) -> None:
+        self._root = os.path.realpath(root)
+        self._boundary = None if follow_links else os.path.realpath(boundary or root)
+        self.url = f"file://{self._root}"
+
+    def list(self, prefix: str = "", /) -> Sequence[Entry]:
+        entries = []
+        try:
+            with os.scandir(to_bytes(self._place(prefix))) as found:
+                for item in found:
+                    path = f"{prefix}/{from_bytes(item.name)}" if prefix else from_bytes(item.name)
+                    if item.is_symlink():
+                        entries.append(self._link(path))
+                    elif entry := _entry(path, item.stat(follow_symlinks=False)):
+                        entries.append(entry)
+        except OSError as error:
+            raise named_error(error, prefix or self._root) from error
+        entries.sort(key=lambda entry: to_bytes(entry.path))
+        return entries
+
+    def stat(self, path: str, /) -> Entry:
+        try:
+            entry = _entry(path, os.stat(to_bytes(self._place(path))))
+        except OSError as error:
+            raise named_error(error, path) from error
+        if entry is None:
+            raise Unreadable(f"{path}: neither a file nor a folder")
+        return entry
+
+    def open(self, path: str, /) -> LocalFile:
+        place = self._place(path)
+        try:
+            return LocalFile(place, path)
+        except OSError as error:
+            raise named_error(error, path) from error
+
+    def _link(self, path: str) -> Entry:
+        """The entry of a symbolic link: what it leads to, or why it can't be followed."""
+        try:
+            return self.stat(path)
+        except ShardfsError as error:
+            return Entry(path, 0, 0, "", problem=error.message)
+
+    def _place(self, path: str) -> str:
+        """Where *path* really is. Raises OutsideSource."""
+        parts = safe_parts(path)
+        if parts is None:
+            raise OutsideSource(f"{path!r} leads outside of the source")
+        place = "/".join([self._root, *parts])
+        if self._boundary is None:
+            return place
+        real = from_bytes(os.path.realpath(to_bytes(place)))
+        if real != self._boundary and not real.startswith(self._boundary.rstrip("/") + "/"):
+            raise OutsideSource(f"{path!r} is a link that leads outside of the source")
+        return real
+
+
+def _entry(path: str, status: os.stat_result) -> Entry | None:
+    """None for what can't be read like a file: devices, sockets, pipes."""
+    if stat.S_ISDIR(status.st_mode):
+        return Entry(path, 0, status.st_mtime_ns, "", is_dir=True)
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    version = f"{status.st_size:x}-{status.st_mtime_ns:x}"
+    return Entry(path, status.st_size, status.st_mtime_ns, version)

@@ -1,0 +1,271 @@
+"""Folders and the files that pass through, as a part of the tree: looked at lazily, the first time somebody does."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from shardfs.blob import may_wait
+from shardfs.errors import (
+    IsAFolder,
+    NotAFolder,
+    NotFound,
+    ShardfsError,
+    Unreadable,
+    WouldBlock,
+    located,
+)
+from shardfs.names import distinct, escape, shorten, split_extension, to_bytes
+from shardfs.tree.discover import SubStore, discover
+from shardfs.tree.inodes import (
+    Ino,
+    Special,
+    folder_ino,
+    is_folder,
+    is_special,
+    special_ino,
+    split_folder,
+    split_shard,
+    split_special,
+)
+from shardfs.tree.nodes import Attr, Listed, NoLinks, Type
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from shardfs.blob import Blob
+    from shardfs.model import Dataset, Entry, Services, Store
+    from shardfs.tree.shards import ShardSpace
+
+
+class Placed(NamedTuple):
+    """A shard on its way down to the folder that it stands in."""
+
+    parts: tuple[str, ...]
+    number: int
+
+
+class Owner(NamedTuple):
+    """A dataset in this folder or above, and the path from its folder to this one ("" or ending in `/`)."""
+
+    dataset: Dataset
+    path: str
+
+
+class Child(NamedTuple):
+    """What stands in a folder: a shard or folder by its inode number, or a file of the store."""
+
+    ino: Ino
+    entry: Entry | None
+
+
+@dataclass(slots=True)
+class Folder:
+    """A folder of the tree.
+
+    Attributes:
+        path: where it stands in the tree.
+        store: the folder of the source that it shows, None where only shards stand in it.
+        named: whether the store holds just the files that the user named.
+        placed: shards of datasets further up that stand in it or below.
+        owners: datasets further up, which may own files in it.
+        children: by name, in listing order; None before the first look.
+    """
+
+    path: str
+    store: Store | None
+    mtime_ns: int
+    named: bool = False
+    placed: tuple[Placed, ...] = ()
+    owners: tuple[Owner, ...] = ()
+    children: dict[str, Child] | None = None
+    names: list[str] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class FolderSpace(NoLinks):
+    """All folders of a mount above the shards. Grows with the folders that were looked into."""
+
+    def __init__(self, top: Folder, shards: ShardSpace, services: Services) -> None:
+        self._folders = [top]
+        self._shards, self._services = shards, services
+        self._lock = threading.Lock()
+        self.total_size = 0
+        """Bytes of all files in the folders that were looked into."""
+
+    # --- looking into a folder ---
+
+    def children(self, number: int) -> dict[str, Child]:
+        """What stands in a folder, by name and in order. Raises what is wrong with it."""
+        folder = self._folders[number]
+        if folder.children is None:
+            if not may_wait():
+                raise WouldBlock
+            with folder.lock, located(folder.path):
+                if folder.children is None:
+                    folder.children = self._look(number, folder)
+                    folder.names = list(folder.children)
+        return folder.children
+
+    def _look(self, number: int, folder: Folder) -> dict[str, Child]:
+        entries = list(folder.store.list()) if folder.store is not None else []
+        placed, owners = list(folder.placed), folder.owners
+        if folder.store is not None:
+            # Below a dataset whose shards lie here, an index is that of a part which the dataset has taken in.
+            free = [e for e in entries if not _owned(e, owners)]
+            datasets = discover(
+                folder.store, free, self._services, indexed=not placed, named=folder.named
+            )
+            for dataset in datasets:
+                first = self._shards.add(dataset, folder.store)
+                placed += [
+                    Placed(tuple(ref.name.split("/")), first + index)
+                    for index, ref in enumerate(dataset.shards)
+                ]
+            owners = (*(Owner(dataset, "") for dataset in datasets), *owners)
+        with self._lock:
+            self.total_size += sum(entry.size for entry in entries)
+        entries = [e for e in entries if not _owned(e, owners)]
+        return self._arrange(number, folder, placed, owners, entries)
+
+    def _arrange(
+        self,
+        number: int,
+        folder: Folder,
+        placed: Sequence[Placed],
+        owners: tuple[Owner, ...],
+        entries: Sequence[Entry],
+    ) -> dict[str, Child]:
+        """Shards first, then folders, then files, each under a name of its own."""
+        here = [shard for shard in placed if len(shard.parts) == 1]
+        below: dict[str, list[Placed]] = {}
+        for shard in placed:
+            if len(shard.parts) > 1:
+                below.setdefault(shard.parts[0], []).append(Placed(shard.parts[1:], shard.number))
+        real = {entry.name: entry for entry in entries if entry.is_dir}
+        folders = sorted({*below, *real}, key=to_bytes)
+        named = self._shard_names(here, folders)
+        children = [Child(folder_or_shard, None) for _, folder_or_shard in named]
+        pairs = [(name, "") for name, _ in named]
+        for name in folders:
+            child = self._make(folder, name, real.get(name), below.get(name, ()), owners)
+            children.append(Child(folder_ino(child), None))
+            pairs.append((escape(name), ""))
+        for entry in entries:
+            if not entry.is_dir:
+                position = len(children)
+                children.append(Child(special_ino(Special.FILE, number << 32 | position), entry))
+                pairs.append(split_extension(escape(entry.name)))
+        return dict(zip(distinct(pairs), children, strict=True))
+
+    def _shard_names(self, here: Sequence[Placed], folders: Sequence[str]) -> list[tuple[str, Ino]]:
+        """(name, inode number) of shards: where two children would get one name, each keeps its full file name."""
+        counts = Counter([shard.parts[0] for shard in here] + list(folders))
+        named = []
+        for (name,), number in here:
+            if counts[name] > 1:
+                name = self._shards.ref(number).file.rpartition("/")[2] or name
+            named.append((shorten(escape(name)), self._shards.folder_attr(number).ino))
+        return named
+
+    def _make(
+        self,
+        above: Folder,
+        name: str,
+        entry: Entry | None,
+        placed: Sequence[Placed],
+        owners: tuple[Owner, ...],
+    ) -> int:
+        path = f"{above.path}/{escape(name)}" if above.path else escape(name)
+        store = SubStore(above.store, name) if entry is not None and above.store else None
+        handed = tuple(Owner(owner.dataset, f"{owner.path}{name}/") for owner in owners)
+        mtime_ns = entry.mtime_ns if entry is not None else above.mtime_ns
+        with self._lock:
+            self._folders.append(Folder(path, store, mtime_ns, False, tuple(placed), handed))
+            return len(self._folders) - 1
+
+    # --- nodes ---
+
+    def attr(self, ino: Ino, /) -> Attr:
+        if is_special(ino):
+            return self._file_attr(ino, self._file(ino))
+        number = split_folder(ino)
+        if number >= len(self._folders):
+            raise NotFound(f"node {ino}")
+        return Attr(ino, Type.FOLDER, 0, self._folders[number].mtime_ns)
+
+    def lookup(self, parent: Ino, name: str, /) -> Attr:
+        child = self.children(self._number(parent)).get(name)
+        if child is None:
+            raise NotFound(name)
+        return self._child_attr(child)
+
+    def scan(self, ino: Ino, start: int, /) -> Iterator[Listed]:
+        number = self._number(ino)
+        children = self.children(number)
+        names = self._folders[number].names
+        for position in range(start, len(names)):
+            attr = self._child_attr(children[names[position]])
+            yield Listed(position + 1, names[position], attr)
+
+    def open(self, ino: Ino, /) -> Blob:
+        if not is_special(ino):
+            raise IsAFolder(f"node {ino}")
+        if not may_wait():
+            raise WouldBlock
+        _, number = split_special(ino)
+        folder, entry = self._folders[number >> 32], self._file(ino)
+        with located(folder.path):
+            if entry.problem or folder.store is None:
+                raise Unreadable(f"{entry.name}: {entry.problem}")
+            blob = folder.store.open(entry.path)
+            if blob.size() != entry.size:
+                raise Unreadable(f"{entry.name}: has changed since it was mounted")
+            return blob
+
+    def shards(self, number: int = 0) -> Iterator[tuple[str, int]]:
+        """(path, number) of all shards in a folder and below, in listing order. Looks into every folder on its way."""
+        try:
+            children = self.children(number)
+        except ShardfsError as error:
+            self._services.report(error)
+            return
+        path = self._folders[number].path
+        for name, child in children.items():
+            if child.entry is None and is_folder(child.ino):
+                yield from self.shards(split_folder(child.ino))
+            elif child.entry is None:
+                yield f"{path}/{name}" if path else name, split_shard(child.ino)[0]
+
+    def _child_attr(self, child: Child) -> Attr:
+        if child.entry is not None:
+            return self._file_attr(child.ino, child.entry)
+        if is_folder(child.ino):
+            return self.attr(child.ino)
+        return self._shards.folder_attr(split_shard(child.ino)[0])
+
+    @staticmethod
+    def _file_attr(ino: Ino, entry: Entry) -> Attr:
+        return Attr(ino, Type.FILE, entry.size, entry.mtime_ns)
+
+    def _file(self, ino: Ino) -> Entry:
+        _, number = split_special(ino)
+        folder = number >> 32
+        if folder < len(self._folders):
+            children, position = self.children(folder), number & 0xFFFFFFFF
+            names = self._folders[folder].names
+            entry = children[names[position]].entry if position < len(names) else None
+            if entry is not None:
+                return entry
+        raise NotFound(f"node {ino}")
+
+    def _number(self, ino: Ino) -> int:
+        if is_special(ino):
+            raise NotAFolder(f"node {ino}")
+        return split_folder(ino)
+
+
+def _owned(entry: Entry, owners: Sequence[Owner]) -> bool:
+    return any(owner.dataset.owns(owner.path + entry.name) for owner in owners)

@@ -1,0 +1,125 @@
+"""Names and sizes of all files in a shard, remembered where learning them took decompression.
+
+While the records of such a shard are looked at for the first time, a ``Recorder`` writes along; when it has seen all of
+them, the ``Listing`` goes to the index cache. A later mount then lists the shard without decompressing it.
+
+    u32 length of the names | names, JSON: [[name, column, fixed], ...] | u32 records | u32 files
+    u32 first file of each record, and one more | u32 name of each file | u64 size of each file
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import threading
+from array import array
+from typing import TYPE_CHECKING
+
+from shardfs.blob import read_exactly
+from shardfs.errors import Unreadable
+from shardfs.tree.layouts import NamedFile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from shardfs.blob import Blob
+
+# Part of the key of every listing: to be counted up when names or sizes of files come out otherwise than before.
+VERSION = 1
+
+_COUNTS = struct.Struct("<II")
+
+
+class Recorder:
+    """Notes the files of each record once; says what to keep when it has seen all records."""
+
+    def __init__(self, records: int, save: Callable[[bytes], None]) -> None:
+        self._save = save
+        self._names: dict[tuple[str, str, bool], int] = {}
+        self._starts, self._counts = array("q", [-1]) * records, array("I", [0]) * records
+        self._name_of, self._sizes = array("I"), array("Q")
+        self._missing = records
+        self._lock = threading.Lock()
+
+    def note(self, record: int, files: Sequence[NamedFile]) -> None:
+        """Take down a record, once its sizes are known. Raises what is wrong with a file's size."""
+        rows = [((file.name, file.column, file.fixed), file.blob.size()) for file in files]
+        with self._lock:
+            if not 0 <= record < len(self._starts) or self._starts[record] >= 0:
+                return
+            self._starts[record], self._counts[record] = len(self._sizes), len(rows)
+            for key, size in rows:
+                self._name_of.append(self._names.setdefault(key, len(self._names)))
+                self._sizes.append(size)
+            self._missing -= 1
+            if self._missing:
+                return
+        self._save(self._content())
+
+    def _content(self) -> bytes:
+        first, order = array("I", [0]), array("I")
+        for start, count in zip(self._starts, self._counts, strict=True):
+            order.extend(range(start, start + count))
+            first.append(len(order))
+        names = json.dumps(list(self._names)).encode("ascii")
+        return b"".join(
+            [
+                struct.pack("<I", len(names)) + names,
+                _COUNTS.pack(len(self._starts), len(order)),
+                first.tobytes(),
+                array("I", [self._name_of[file] for file in order]).tobytes(),
+                array("Q", [self._sizes[file] for file in order]).tobytes(),
+            ]
+        )
+
+
+class Listing:
+    """Names and sizes by record, read from a blob as they are asked for."""
+
+    def __init__(self, blob: Blob) -> None:
+        """Take *blob* for what a Recorder saved. Raises Corrupt, ValueError where it is not."""
+        (length,) = struct.unpack("<I", read_exactly(blob, 0, 4, "listing"))
+        names = json.loads(bytes(read_exactly(blob, 4, length, "listing")))
+        self._names = [(str(name), str(column), bool(fixed)) for name, column, fixed in names]
+        counts = read_exactly(blob, 4 + length, _COUNTS.size, "listing")
+        self.records, files = _COUNTS.unpack(counts)
+        self._blob, self._first = blob, 4 + length + _COUNTS.size
+        self._name_of = self._first + 4 * (self.records + 1)
+        self._sizes = self._name_of + 4 * files
+
+    def files(self, record: int, find: Callable[[int], Blob]) -> list[NamedFile]:
+        """The files of a record; *find* gives the content of its n-th one, when it is read."""
+        start, stop = struct.unpack("<II", self._read(self._first + 4 * record, 8))
+        count = stop - start
+        names = struct.unpack(f"<{count}I", self._read(self._name_of + 4 * start, 4 * count))
+        sizes = struct.unpack(f"<{count}Q", self._read(self._sizes + 8 * start, 8 * count))
+        return [
+            NamedFile(name, Remembered(size, find, position), column, fixed)
+            for position, (size, (name, column, fixed)) in enumerate(
+                zip(sizes, (self._names[number] for number in names), strict=True)
+            )
+        ]
+
+    def _read(self, offset: int, length: int) -> memoryview:
+        return read_exactly(self._blob, offset, length, "listing")
+
+
+class Remembered:
+    """A blob whose size is known and whose bytes are looked for when they are read."""
+
+    __slots__ = ("_blob", "_find", "_position", "_size")
+
+    def __init__(self, size: int, find: Callable[[int], Blob], position: int) -> None:
+        self._size, self._find, self._position = size, find, position
+        self._blob: Blob | None = None
+
+    def size(self) -> int:
+        return self._size
+
+    def read(self, offset: int, length: int, /) -> memoryview:
+        if self._blob is None:
+            blob = self._find(self._position)
+            if blob.size() != self._size:
+                raise Unreadable("is not what the index cache says: use --rebuild-index")
+            self._blob = blob
+        return self._blob.read(offset, length)

@@ -1,0 +1,101 @@
+"""A source as a tree of numbered nodes: folders and files above the shards, what is inside them, and `.shardfs/`.
+
+Synchronous and thread-safe. Inside ``blob.no_wait()`` every method raises WouldBlock rather than wait.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from shardfs.errors import AccessDenied, NoKey, ShardfsError, WouldBlock
+from shardfs.tree import control
+from shardfs.tree.inodes import ROOT, Ino, Special, is_folder, is_special, split_special
+from shardfs.tree.paths import Node, root
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from shardfs.blob import Blob
+    from shardfs.journal import Journal
+    from shardfs.tree.control import ControlSpace
+    from shardfs.tree.folders import FolderSpace
+    from shardfs.tree.nodes import Attr, Listed, Space
+    from shardfs.tree.shards import ShardSpace
+
+# One listing reply: enough that a million-entry folder needs about 2,000 thread hops (0.1 ms each) at most, few
+# enough that the first screen of `ls` does not wait.
+BATCH = 512
+# A batch that takes longer is handed out as far as it got. A guess: a person does not notice it.
+PATIENCE = 0.05
+
+
+class Tree:
+    """The union of the spaces; each inode number says which one it belongs to."""
+
+    def __init__(
+        self,
+        folders: FolderSpace,
+        shards: ShardSpace,
+        control: ControlSpace,
+        journal: Journal,
+        *,
+        info: Callable[[], Mapping[str, object]],
+        total_size: Callable[[], int],
+    ) -> None:
+        self._folders, self._shards, self._control = folders, shards, control
+        self._journal = journal
+        self.info, self.total_size = info, total_size
+
+    @property
+    def root(self) -> Node:
+        """The top folder, for walking by names."""
+        return root(self)
+
+    def _space(self, ino: Ino) -> Space:
+        if is_special(ino):
+            return self._folders if split_special(ino)[0] is Special.FILE else self._control
+        return self._folders if is_folder(ino) else self._shards
+
+    def lookup(self, parent: Ino, name: str, /) -> Attr:
+        """The node *name* in a folder. Raises NotFound."""
+        if parent == ROOT and name == control.NAME:
+            return self._control.attr(control.control_ino())
+        return self._space(parent).lookup(parent, name)
+
+    def attr(self, ino: Ino, /) -> Attr:
+        return self._space(ino).attr(ino)
+
+    def scan(self, ino: Ino, start: int = 0, /) -> Sequence[Listed]:
+        """Entries of a folder, from the cookie *start* on; none at the end."""
+        found: list[Listed] = []
+        deadline = time.monotonic() + PATIENCE
+        try:
+            for listed in self._space(ino).scan(ino, start):
+                found.append(listed)
+                if len(found) == BATCH or time.monotonic() > deadline:
+                    break
+        except (WouldBlock, ShardfsError):
+            if not found:
+                raise
+        return found
+
+    def open(self, ino: Ino, /) -> Blob:
+        """The content of a file. Raises what is wrong with it."""
+        return self._space(ino).open(ino)
+
+    @staticmethod
+    def is_volatile(ino: Ino, /) -> bool:
+        """Whether a file's content may be another at the next open."""
+        return is_special(ino) and split_special(ino)[0] is Special.CONTROL
+
+    def readlink(self, ino: Ino, /) -> str:
+        return self._space(ino).readlink(ino)
+
+    def note(self, error: ShardfsError, /) -> None:
+        """Take down a failure that a user met, unless it is in the nature of things (no such name)."""
+        if error.errno == ShardfsError.errno or isinstance(error, (NoKey, AccessDenied)):
+            self._journal.note(error)
+
+    def close(self) -> None:
+        self._shards.close()

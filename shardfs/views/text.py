@@ -1,0 +1,120 @@
+"""Numbers and truth values as text: the shortest that reads back as the same value in its own width."""
+
+from __future__ import annotations
+
+import math
+import struct
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING
+
+from shardfs.blob import Bytes, read_all
+from shardfs.model import Field, File, Scalar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    Reader = Callable[[memoryview], str | None]
+    """From the bytes of a value to its text, None where they are none."""
+
+EXTENSION = ".txt"
+
+# struct's code for a float of that width in bytes, and the bits of its significand
+_FLOATS = {2: ("e", 11), 4: ("f", 24), 8: ("d", 53)}
+
+
+def present(field: Field, /) -> Sequence[File] | None:
+    """A `.txt` of one line; None where the bytes are no such value."""
+    if not isinstance(field.kind, Scalar):
+        return None
+    text = scalar_text(field.kind.dtype, read_all(field.data))
+    return None if text is None else (File(field.name, EXTENSION, Bytes(f"{text}\n".encode())),)
+
+
+def scalar_text(dtype: str, data: memoryview | bytes) -> str | None:
+    """The value in *data* as text.
+
+    Floats look as Python and NumPy show them (`1.0`, `1e-07`, `nan`, `-inf`), complex numbers as Python
+    reads them (`1+2j`), truth values as in JSON.
+
+    Args:
+        dtype: as in ``numpy.dtype.str``.
+        data: the value's bytes.
+
+    Returns:
+        None where the type is unknown or *data* is not one value of it.
+    """
+    known = _reader(dtype)
+    if known is None:
+        return None
+    width, read = known
+    return read(memoryview(data)) if len(data) == width else None
+
+
+@lru_cache(maxsize=64)
+def _reader(dtype: str) -> tuple[int, Reader] | None:
+    """How many bytes a value takes, and what reads it."""
+    order, kind, digits = dtype[:1], dtype[1:2], dtype[2:]
+    if order not in ("<", ">", "|") or not (digits.isascii() and digits.isdigit()):
+        return None
+    width, is_big = int(digits), order == ">"
+    if kind == "b" and width == 1:
+        return width, _truth
+    if kind in ("i", "u") and width in (1, 2, 4, 8, 16):
+        return width, partial(_integer, is_big=is_big, is_signed=kind == "i")
+    if kind == "f" and width in _FLOATS:
+        return width, partial(_float, code=(">" if is_big else "<") + _FLOATS[width][0])
+    if kind == "c" and width // 2 in (4, 8):
+        return width, partial(_complex, code=(">" if is_big else "<") + _FLOATS[width // 2][0])
+    return None
+
+
+def _truth(data: memoryview) -> str | None:
+    return {0: "false", 1: "true"}.get(data[0])
+
+
+def _integer(data: memoryview, *, is_big: bool, is_signed: bool) -> str:
+    return str(int.from_bytes(data, "big" if is_big else "little", signed=is_signed))
+
+
+def _float(data: memoryview, *, code: str) -> str:
+    (value,) = struct.unpack(code, data)
+    return float_text(value, code)
+
+
+def _complex(data: memoryview, *, code: str) -> str:
+    half = len(data) // 2
+    real, imaginary = (_float(data[at : at + half], code=code).removesuffix(".0") for at in (0, half))
+    if real == "0":
+        return f"{imaginary}j"
+    sign = "" if imaginary.startswith("-") else "+"
+    return f"{real}{sign}{imaginary}j"
+
+
+def float_text(value: float, code: str) -> str:
+    """The shortest text for a float of the width that struct's *code* (`<e`, `<f`, `<d`) stands for.
+
+    Python's form with as few digits as tell the value from its neighbours in that width; where all digits
+    take no more room (`16777217.0` and not `16777220.0`), all of them.
+    """
+    exact = repr(value)
+    if code[-1] == "d" or not math.isfinite(value):
+        return exact
+    bits = 11 if code[-1] == "e" else 24
+    packed = struct.pack(code, value)
+    # Below a power of two the floats lie twice as close, so that the shortest may lie above, further off than
+    # the nearest of as many digits: look from the upper end of the values that round to it, too.
+    is_power = abs(math.frexp(value)[0]) == 0.5
+    seen = (value, value * (1 + 2.0**-bits)) if is_power else (value,)
+    for digits in range(1, 10):
+        for near in seen:
+            candidate = float(f"{near:.{digits}g}")
+            if _packs_to(candidate, code, packed):
+                return min(exact, repr(candidate), key=len)
+    return exact
+
+
+def _packs_to(value: float, code: str, packed: bytes) -> bool:
+    try:
+        return struct.pack(code, value) == packed
+    except OverflowError:  # rounded up beyond the largest of its width
+        return False

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from shardfs.console import LogOptions
 from shardfs.errors import UsageError
 from shardfs.options import INDEFINITE, MountOptions, Options
-from shardfs.requests import RunOptions
+from shardfs.request import RunOptions
 from shardfs.values import (
     parse_count,
     parse_group,

@@ -24,7 +24,7 @@ from shardfs.arguments import (
     mount_options_parser,
 )
 from shardfs.console import LogOptions
-from shardfs.requests import mount_request, pick, tree_options
+from shardfs.request import mount_request, pick, tree_options
 from shardfs.values import parse_path
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from shardfs import console, mounter
 from shardfs.arguments import Parser, add_mount_places, mount_options_parser, to_arguments
-from shardfs.requests import mount_request, pick
+from shardfs.request import mount_request, pick
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

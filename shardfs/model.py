@@ -81,10 +81,12 @@ class Plain(Kind):
 class Encoded(Kind):
     """Bytes in some file format: *suffix* as declared ("" for undeclared), overruled by a specific signature.
 
-    The signature is looked for in the content.
+    The signature is looked for in the content. *hint* is a file name stored beside the bytes; it counts where
+    neither a declaration nor the content tells.
     """
 
     suffix: str = ""
+    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +158,9 @@ class File:
 
 
 class View(Protocol):
-    """Turns fields of one or several kinds into files."""
+    """Turns fields of one kind into files: a function."""
 
-    def present(self, field: Field, /) -> Sequence[File] | None:
+    def __call__(self, field: Field, /) -> Sequence[File] | None:
         """The files that show *field*; None: the bytes are not what the kind says, show them raw."""
         ...
 
@@ -200,7 +202,12 @@ class Shard(Protocol):
 
     @property
     def nested(self) -> bool:
-        """Whether keys have folders in them."""
+        """Whether keys may have folders in them."""
+        ...
+
+    @property
+    def capacity(self) -> int:
+        """How many records and loose files there can be at most; known without a scan."""
         ...
 
     @property
@@ -211,14 +218,20 @@ class Shard(Protocol):
         """
         ...
 
-    def __len__(self) -> int: ...
+    def __len__(self) -> int:
+        """How many records there are. A shard that is scanned for them waits for the end of the scan."""
+        ...
+
+    def has(self, index: int, /) -> bool:
+        """Whether there is a record of that number; waits no longer than it takes to find it."""
+        ...
 
     def key(self, index: int, /) -> str:
         """The name of a record's folder, not escaped; parts before a ``/`` are folders."""
         ...
 
     def find(self, key: str, /) -> int | None:
-        """The index of the record with that key."""
+        """The index of the record with that key; waits no longer than it takes to find it."""
         ...
 
     def fields(self, index: int, /) -> Sequence[Field]:
@@ -268,17 +281,28 @@ class Services(Protocol):
         """
         ...
 
+    def unpack(self, store: Store, entry: Entry, codec: str, /) -> Blob:
+        """The decompressed bytes of a whole file of any length, readable at any offset in little memory.
+
+        The first pass over it goes at the pace of decompression; what makes later seeks cheap is
+        kept on disk. Its size is known only when the end was reached once: until then ``size``
+        waits, and a read is short only where the end is. Reads raise Corrupt where the stream is
+        damaged, which may be behind bytes that were right.
+        """
+        ...
+
     def derive(self, build: Callable[[], bytes], /) -> Blob:
-        """The bytes that *build* computes, at the first use; kept as long as memory allows and then computed again."""
+        """The bytes that *build* computes, at the first use; kept while memory allows, then computed again."""
         ...
 
     def remember(
         self, store: Store, entry: Entry, what: str, build: Callable[[], bytes], /
     ) -> Blob:
-        """The bytes that *build* computes of the file *entry* in *store*, from the index cache on disk where it has them.
+        """The bytes that *build* computes of the file *entry* in *store*, or has computed before.
 
-        They are kept under the file's place and version and under *what*, which names and numbers
-        the layout of the bytes, so that a shardfs with another layout does not take them for its own.
+        They are kept in the index cache on disk, under the file's place and version and under
+        *what*, which names and numbers the layout of the bytes, so that a shardfs with another
+        layout does not take them for its own.
         """
         ...
 
@@ -312,6 +336,13 @@ class NumberedKeys:
 
     def __len__(self) -> int:
         raise NotImplementedError
+
+    @property
+    def capacity(self) -> int:
+        return len(self)
+
+    def has(self, index: int, /) -> bool:
+        return 0 <= index < len(self)
 
     def key(self, index: int, /) -> str:
         return f"{index:0{number_width(len(self))}d}"

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from shardfs import console, daemon, environment, mount_point, mount_table, status
 from shardfs.errors import MissingPackage, ShardfsError, Unreadable
-from shardfs.requests import without_secrets
+from shardfs.request import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from shardfs.requests import MountRequest
+    from shardfs.request import MountRequest
 
 
 def mount(request: MountRequest, messages: console.Log) -> int:

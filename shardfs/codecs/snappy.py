@@ -27,12 +27,7 @@ class Snappy:
 
     @staticmethod
     def stream(blob: Blob) -> Stream:
-        """The content, which is decompressed at once: a block may copy from anywhere before."""
-        import pyarrow as pa
-
-        size = Snappy.content_size(blob)
-        content = pa.Codec("snappy").decompress(read_all(blob), decompressed_size=size)
-        return cast("Stream", pa.BufferReader(content))
+        return _Block(blob)
 
     @staticmethod
     def content_size(blob: Blob) -> int:
@@ -41,6 +36,23 @@ class Snappy:
         if size > _MAX_RATIO * blob.size():
             raise Corrupt(f"says it decompresses to {size} bytes, which no block of its size does")
         return size
+
+
+class _Block:
+    """A block, decompressed at once on the first read: parts of it may be copies from anywhere before them."""
+
+    def __init__(self, blob: Blob) -> None:
+        self._blob = blob
+        self._content: Stream | None = None
+
+    def readinto(self, target: memoryview, /) -> int:
+        if self._content is None:
+            import pyarrow as pa
+
+            size = Snappy.content_size(self._blob)
+            content = pa.Codec("snappy").decompress(read_all(self._blob), decompressed_size=size)
+            self._content = cast("Stream", pa.BufferReader(content))
+        return self._content.readinto(target)
 
 
 def block_size(head: bytes | memoryview) -> int:

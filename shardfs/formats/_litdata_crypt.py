@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from shardfs.errors import MissingPackage, NoKey, ShardfsError, Unsupported
 from shardfs.formats._json import member, optional, parse_object, shown
+from shardfs.names import to_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,7 +80,7 @@ def _fernet(state: dict[str, Any], password: str | None) -> Decrypt:
     except ValueError as error:
         raise NoKey(f"the salt in the key file is no base64 ({error})") from error
     derivation = PBKDF2HMAC(algorithm=SHA256(), length=32, salt=salt, iterations=_ITERATIONS)
-    fernet = Fernet(base64.urlsafe_b64encode(derivation.derive(password.encode())))
+    fernet = Fernet(base64.urlsafe_b64encode(derivation.derive(to_bytes(password))))
 
     def decrypt(token: bytes, /) -> bytes:
         try:
@@ -91,6 +92,7 @@ def _fernet(state: dict[str, Any], password: str | None) -> Decrypt:
 
 
 def _rsa(state: dict[str, Any], password: str | None) -> Decrypt:
+    from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.padding import MGF1, OAEP
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
     from cryptography.hazmat.primitives.hashes import SHA256
@@ -99,10 +101,10 @@ def _rsa(state: dict[str, Any], password: str | None) -> Decrypt:
     password = password or optional(state, "password", str)
     try:
         key = load_pem_private_key(
-            member(state, "private_key", str).encode(), password.encode() if password else None
+            to_bytes(member(state, "private_key", str)), to_bytes(password) if password else None
         )
-    except (ValueError, TypeError) as error:
-        raise NoKey(f"the password does not fit the private key ({error})") from error
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise NoKey(f"the private key can't be used with this password ({error})") from error
     if not isinstance(key, RSAPrivateKey):
         raise NoKey("the private key in the key file is no RSA key")
     padding = OAEP(mgf=MGF1(algorithm=SHA256()), algorithm=SHA256(), label=None)

@@ -76,17 +76,11 @@ class RecordLayout:
         self._records, self._keys = records, keys
 
     def scan(self, folder: int, start: int, /) -> Iterator[Item]:
-        if SHARD_ROOT < folder < INNER:
-            for field, file in enumerate(self._records.files(folder)[start:], start):
-                yield Item(field + 1, file.name, folder, field)
-        else:
-            if start < _BESIDE:
-                yield from self._children(folder, start)
-            yield from self._beside(folder, max(start - _BESIDE, 0))
+        if start < _BESIDE:
+            yield from self._children(folder, start)
+        yield from self._beside(folder, max(start - _BESIDE, 0))
 
     def find(self, folder: int, name: str, /) -> tuple[int, int] | None:
-        if SHARD_ROOT < folder < INNER:
-            return _position(folder, (file.name for file in self._records.files(folder)), name)
         found = self._find_child(folder, name)
         if found is not None:
             return found
@@ -104,7 +98,7 @@ class RecordLayout:
         return None if record is None else (record, FOLDER)
 
     def _beside(self, folder: int, start: int) -> Iterator[Item]:
-        """The files of the record that has no folder but this one."""
+        """The files of the record whose folder this is."""
         own = self._keys.own_record(folder)
         if own is not None:
             names = enumerate(self._names_beside(folder, own))

@@ -59,8 +59,9 @@ class Node:
             raise NotAFolder(self.path)
         cookie = 0
         while entries := self._tree.scan(self._attr.ino, cookie):
-            for cookie, name, attr in entries:
+            for _, name, attr in entries:
                 yield Node(self._tree, posixpath.join(self.path, name), attr)
+            cookie = entries[-1].cookie
 
     def __truediv__(self, path: str) -> Node:
         """The node at a path below this one. Links on the way are followed; the last one is not. Raises NotFound."""

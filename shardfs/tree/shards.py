@@ -98,7 +98,7 @@ class OpenShard:
     ) -> None:
         self.shard, self.ref, self._presenter = shard, ref, presenter
         self._memory, self._known = memory, known
-        self.places = Places(len(shard) + shard.loose)
+        self.places = Places(shard.capacity)
         self.layout = self._make_layout(options)
 
     def _make_layout(self, options: Options) -> ShardLayout:
@@ -107,7 +107,7 @@ class OpenShard:
         keys: PlainKeys | NestedKeys
         if self.shard.nested:
             keys = NestedKeys(self.shard)
-        elif 0 < options.fanout < len(self.shard):
+        elif 0 < options.fanout < self.shard.capacity:
             keys = GroupedKeys(self.shard, options.fanout)
         else:
             keys = PlainKeys(self.shard)

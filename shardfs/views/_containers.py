@@ -68,7 +68,9 @@ def _by_brand(brands: bytes) -> str:
         return ".3g2" if major[2:3] == b"2" else ".3gp"
     found = _BRANDS.get(major, ".mp4")
     if found == ".heif":
-        return next((_BRANDS[one] for one in others if _BRANDS.get(one) in (".avif", ".heic")), found)
+        return next(
+            (_BRANDS[one] for one in others if _BRANDS.get(one) in (".avif", ".heic")), found
+        )
     return found
 
 
@@ -145,7 +147,9 @@ def _frame_length(header: bytes) -> int:
     if len(header) < 6 or header[0] != 0xFF or header[1] & 0xE0 != 0xE0:
         return 0
     version, layer = header[1] >> 3 & 3, 4 - (header[1] >> 1 & 3)
-    if layer == 4:  # ADTS (ISO/IEC 13818-7): the layer is 0, and the length is written in the header
+    if (
+        layer == 4
+    ):  # ADTS (ISO/IEC 13818-7): the layer is 0, and the length is written in the header
         length = (header[3] & 3) << 11 | header[4] << 3 | header[5] >> 5
         return length if version & 2 and length >= 7 and header[2] >> 2 & 15 < 13 else 0
     bitrate, rate, padding = header[2] >> 4, header[2] >> 2 & 3, header[2] >> 1 & 1
@@ -201,5 +205,8 @@ def zipped(head: bytes, size: int) -> str:
     if name == b"mimetype":
         return next((suffix for mime, suffix in _MIMETYPES if content.startswith(mime)), ".zip")
     if name in (b"[Content_Types].xml", b"_rels/.rels"):
-        return next((suffix for part, suffix in _OFFICE if re.search(rb"PK.{28}" + part, head, re.S)), ".zip")
+        return next(
+            (suffix for part, suffix in _OFFICE if re.search(rb"PK.{28}" + part, head, re.S)),
+            ".zip",
+        )
     return ".zip"

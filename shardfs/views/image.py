@@ -84,7 +84,10 @@ def present(field: Field, /) -> Sequence[File] | None:
     if len(begin) < _HEADER.size:
         return None
     width, height, length = _HEADER.unpack_from(begin)
-    mode, start = begin[_HEADER.size : _HEADER.size + length].decode("latin-1"), _HEADER.size + length
+    mode, start = (
+        begin[_HEADER.size : _HEADER.size + length].decode("latin-1"),
+        _HEADER.size + length,
+    )
     if mode not in MODES or not width or not height:
         return None
     stored = height * ((width * MODES[mode].samples * MODES[mode].bits + 7) // 8)

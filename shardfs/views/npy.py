@@ -70,6 +70,8 @@ def safetensors_header(name: str, dtype: str, shape: tuple[int, ...]) -> bytes:
     known, width = _UNNAMED[dtype]
     tensor = {"dtype": known, "shape": shape, "data_offsets": (0, prod(shape) * width)}
     # the format has a meaning of its own for `__metadata__`
-    text = json.dumps({"data" if name in ("", "__metadata__") else name: tensor}, separators=(",", ":"))
+    text = json.dumps(
+        {"data" if name in ("", "__metadata__") else name: tensor}, separators=(",", ":")
+    )
     text += " " * (-len(text) % 8)
     return len(text).to_bytes(8, "little") + text.encode()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from shardfs import names
-from shardfs.blob import Blob, Broken, Slice, read_all
+from shardfs.blob import Broken, Slice, read_all
 from shardfs.cache.memory import Derived
 from shardfs.errors import ShardfsError, Unreadable
 from shardfs.model import (
@@ -25,8 +25,9 @@ from shardfs.views import image, npy, text
 from shardfs.views.sniff import UNKNOWN, extension_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
+    from shardfs.blob import Blob
     from shardfs.cache.memory import Memory
     from shardfs.model import View
 
@@ -61,12 +62,88 @@ class Presenter:
         """The files that show *fields*, in their order.
 
         A field whose bytes can't be read is a file all the same, of a ``Broken`` blob, so that it hides no
-        other one. Only what may pass is raised: ``WouldBlock``, and ``Unreadable`` where the name depends on
-        bytes that could not be read now.
+        other one. Only what may pass is raised, ``WouldBlock`` and ``Unreadable``: a name that was made without
+        a look at the bytes would change when they come.
         """
         return [file for field in fields for file in self._present(field)]
 
     def _present(self, field: Field) -> Sequence[File]:
         if field.filename is not None:
             return (File(*split_filename(field.filename), self._content(field)),)
-        ...
+        if isinstance(field.data, Broken):
+            return (File(field.name, _expected(field.kind), field.data),)
+        view = self._views.get(type(field.kind))
+        try:
+            files = view(field) if view else None
+        except Unreadable:
+            raise
+        except ShardfsError as error:
+            return (File(field.name, _expected(field.kind), Broken(error.again())),)
+        return (File(field.name, UNKNOWN, field.data),) if files is None else files
+
+    def _content(self, field: Field) -> Blob:
+        """What a file shows that the dataset itself names: the stored bytes, unless its kind is one file of others."""
+        if isinstance(field.kind, (Plain, Encoded)):
+            return field.data
+        files = self._present(replace(field, filename=None))
+        return files[0].blob if len(files) == 1 else field.data
+
+    def _items(self, field: Field) -> Sequence[File] | None:
+        kind = field.kind
+        if not isinstance(kind, Items):
+            return None
+        return [
+            File(field.name, f".{index}{file.extension}", file.blob)
+            for index, (start, length) in enumerate(kind.spans)
+            for file in self._present(
+                Field(field.name, kind.kind, Slice(field.data, start, length))
+            )
+        ]
+
+    def _rendered(self, field: Field) -> Sequence[File] | None:
+        kind, data = field.kind, field.data
+        if not isinstance(kind, Rendered):
+            return None
+        blob = Derived(lambda: kind.render(read_all(data)), self._memory)
+        return (File(field.name, _legal(kind.suffix), blob),)
+
+
+def _plain(field: Field) -> Sequence[File] | None:
+    kind = field.kind
+    return (File(field.name, _legal(kind.suffix), field.data),) if isinstance(kind, Plain) else None
+
+
+def _encoded(field: Field) -> Sequence[File] | None:
+    kind = field.kind
+    if not isinstance(kind, Encoded):
+        return None
+    extension = extension_of(field.data, kind.suffix, kind.hint)
+    return (File(field.name, _legal(extension), field.data),)
+
+
+def _expected(kind: Kind) -> str:
+    """The extension that a field of *kind* would have if its bytes could be read."""
+    if isinstance(kind, Items):
+        return _expected(kind.kind)
+    if isinstance(kind, (Plain, Encoded, Rendered)):
+        return _legal(kind.suffix) or UNKNOWN
+    return _EXTENSIONS.get(type(kind), UNKNOWN)
+
+
+def _legal(suffix: str) -> str:
+    """*suffix* as it may stand in a file name: datasets declare what they like."""
+    return names.escape(suffix) if suffix else ""
+
+
+def split_filename(filename: str) -> tuple[str, str]:
+    """(stem, extension) of a name that a dataset gives, such that ``names.with_extension`` makes the same name of them.
+
+    That leaves out an extension which the stem ends in already, so of `x.jpg.jpg` the extension is `.jpg.jpg`.
+    """
+    stem, extension = names.split_extension(filename)
+    while len(stem) > len(extension) > 0 and stem.lower().endswith(extension):
+        stem, extension = stem[: -len(extension)], stem[-len(extension) :] + extension
+    # what would be escaped otherwise when it stands alone
+    if stem in (".", "..") or "/" in extension or "\0" in extension:
+        return filename, ""
+    return stem, extension

@@ -247,7 +247,11 @@ def _npy(head: bytes, size: int) -> str:
     """Version, length and beginning of the header (numpy.lib.format)."""
     at = 10 if head[6] == 1 else 12
     fits = at + _little(head, 8, at - 8) <= size
-    return ".npy" if head[6] in (1, 2, 3) and not head[7] and fits and head[at : at + 1] == b"{" else ""
+    return (
+        ".npy"
+        if head[6] in (1, 2, 3) and not head[7] and fits and head[at : at + 1] == b"{"
+        else ""
+    )
 
 
 def _gzip(head: bytes, size: int) -> str:
@@ -303,7 +307,7 @@ _TABLE: tuple[tuple[bytes, int, str | Check], ...] = (
     (b"#?RADIANCE", 32, _sure(".hdr", rb"\nFORMAT=")),
     (b"#?RGBE", 32, _sure(".hdr", rb"\nFORMAT=")),
     (b"DDS |\0\0\0", 128, ".dds"),
-    (b"qoif", 22, _sure(".qoi", rb"\Aqoif.{8}[\3\4][\0\1]")),
+    (b"qoif", 22, _sure(".qoi", rb"\Aqoif.{8}[\x03\x04][\x00\x01]")),
     (b"P", 8, _pnm),
     (b"AT&TFORM", 16, ".djvu"),
     (b"SIMPLE  =", 80, ".fits"),
@@ -327,13 +331,13 @@ _TABLE: tuple[tuple[bytes, int, str | Check], ...] = (
     (b"MThd\0\0\0\6", 14, ".mid"),
     (b".snd", 24, _au),
     (b"caff\0\1\0\0", 20, ".caf"),
-    (b"wvpk", 32, _sure(".wv", rb"\Awvpk.{4}[\2-\x10]\4")),
+    (b"wvpk", 32, _sure(".wv", rb"\Awvpk.{4}[\x02-\x10]\x04")),
     (b"\0", 16, containers.iso),
     (b"\x1a\x45\xdf\xa3", 24, containers.ebml),
-    (b"FLV\1", 13, _sure(".flv", rb"\AFLV\1.\0\0\0\x09")),
+    (b"FLV\1", 13, _sure(".flv", rb"\AFLV\x01.\x00\x00\x00\x09")),
     (b"\x30\x26\xb2\x75\x8e\x66\xcf\x11\xa6\xd9\0\xaa\0\x62\xce\x6c", 30, ".asf"),
-    (b"\0\0\1\xba", 14, _sure(".mpg", rb"\A\0\0\1\xba[\x21-\x2f\x40-\x7f]")),
-    (b"\0\0\1\xb3", 12, _sure(".mpg", rb"\0\0\1[\xb8\xb5\0]")),
+    (b"\0\0\1\xba", 14, _sure(".mpg", rb"\A\x00\x00\x01\xba[\x21-\x2f\x40-\x7f]")),
+    (b"\0\0\1\xb3", 12, _sure(".mpg", rb"\x00\x00\x01[\xb8\xb5\x00]")),
     (b"G", 565, containers.transport_stream),
     (b"%PDF-", 32, _pdf),
     (b"{\\rtf1", 8, ".rtf"),
@@ -356,7 +360,7 @@ _TABLE: tuple[tuple[bytes, int, str | Check], ...] = (
     (b"MATLAB 5.0 MAT-file", 128, ".mat"),
     (b"MATLAB 7.3 MAT-file", 128, ".mat"),
     (b"SQLite format 3\0", 100, ".sqlite"),
-    (b"GGUF", 24, _sure(".gguf", rb"\AGGUF[\1-\3]\0\0\0")),
+    (b"GGUF", 24, _sure(".gguf", rb"\AGGUF[\x01-\x03]\x00\x00\x00")),
     (b"PK\3\4", 31, containers.zipped),
     (b"PK\5\6", 22, ".zip"),
     (b"\x1f\x8b\x08", 18, _gzip),

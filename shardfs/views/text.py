@@ -18,36 +18,29 @@ if TYPE_CHECKING:
 
 EXTENSION = ".txt"
 
-# struct's code for a float of that width in bytes, and the bits of its significand
-_FLOATS = {2: ("e", 11), 4: ("f", 24), 8: ("d", 53)}
+# struct's code for a float of that many bytes
+_CODES = {2: "e", 4: "f", 8: "d"}
+# bits of the significand, decimal digits that always survive (FLT_DIG in C), the smallest normal number (FLT_MIN)
+_LIMITS = {"e": (11, 3, 2.0**-14), "f": (24, 6, 2.0**-126)}
+_WIDEST = 16
 
 
 def present(field: Field, /) -> Sequence[File] | None:
-    """A `.txt` of one line; None where the bytes are no such value."""
-    if not isinstance(field.kind, Scalar):
+    """A `.txt` of one line; None where the type is unknown or the bytes are not one value of it."""
+    if not isinstance(field.kind, Scalar) or field.data.size() > _WIDEST:
         return None
     text = scalar_text(field.kind.dtype, read_all(field.data))
     return None if text is None else (File(field.name, EXTENSION, Bytes(f"{text}\n".encode())),)
 
 
-def scalar_text(dtype: str, data: memoryview | bytes) -> str | None:
-    """The value in *data* as text.
+def scalar_text(dtype: str, data: bytes | memoryview) -> str | None:
+    """The value in *data* as text; None where the type is unknown or *data* is not one value of it.
 
     Floats look as Python and NumPy show them (`1.0`, `1e-07`, `nan`, `-inf`), complex numbers as Python
-    reads them (`1+2j`), truth values as in JSON.
-
-    Args:
-        dtype: as in ``numpy.dtype.str``.
-        data: the value's bytes.
-
-    Returns:
-        None where the type is unknown or *data* is not one value of it.
+    reads them (`1+2j`), truth values as in JSON. *dtype* is as in ``numpy.dtype.str``.
     """
     known = _reader(dtype)
-    if known is None:
-        return None
-    width, read = known
-    return read(memoryview(data)) if len(data) == width else None
+    return known[1](memoryview(data)) if known and len(data) == known[0] else None
 
 
 @lru_cache(maxsize=64)
@@ -61,10 +54,10 @@ def _reader(dtype: str) -> tuple[int, Reader] | None:
         return width, _truth
     if kind in ("i", "u") and width in (1, 2, 4, 8, 16):
         return width, partial(_integer, is_big=is_big, is_signed=kind == "i")
-    if kind == "f" and width in _FLOATS:
-        return width, partial(_float, code=(">" if is_big else "<") + _FLOATS[width][0])
-    if kind == "c" and width // 2 in (4, 8):
-        return width, partial(_complex, code=(">" if is_big else "<") + _FLOATS[width // 2][0])
+    if kind == "f" and width in _CODES:
+        return width, partial(_float, code=(">" if is_big else "<") + _CODES[width])
+    if kind == "c" and width in (8, 16):
+        return width, partial(_complex, code=(">" if is_big else "<") + _CODES[width // 2])
     return None
 
 
@@ -83,7 +76,9 @@ def _float(data: memoryview, *, code: str) -> str:
 
 def _complex(data: memoryview, *, code: str) -> str:
     half = len(data) // 2
-    real, imaginary = (_float(data[at : at + half], code=code).removesuffix(".0") for at in (0, half))
+    real, imaginary = (
+        _float(data[at : at + half], code=code).removesuffix(".0") for at in (0, half)
+    )
     if real == "0":
         return f"{imaginary}j"
     sign = "" if imaginary.startswith("-") else "+"
@@ -99,13 +94,13 @@ def float_text(value: float, code: str) -> str:
     exact = repr(value)
     if code[-1] == "d" or not math.isfinite(value):
         return exact
-    bits = 11 if code[-1] == "e" else 24
     packed = struct.pack(code, value)
+    bits, sure, least = _LIMITS[code[-1]]
     # Below a power of two the floats lie twice as close, so that the shortest may lie above, further off than
     # the nearest of as many digits: look from the upper end of the values that round to it, too.
     is_power = abs(math.frexp(value)[0]) == 0.5
     seen = (value, value * (1 + 2.0**-bits)) if is_power else (value,)
-    for digits in range(1, 10):
+    for digits in range(sure if abs(value) >= least else 1, 10):
         for near in seen:
             candidate = float(f"{near:.{digits}g}")
             if _packs_to(candidate, code, packed):

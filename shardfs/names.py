@@ -83,7 +83,7 @@ def distinct(names: Iterable[tuple[str, str]]) -> Iterator[str]:
         number = 0
         while name in taken:
             number += 1
-            short, tail = _split(stem, extension)
+            short, tail = _split(stem, extension) if extension else split_extension(stem)
             name = shorten(short, f"~{number}{tail}")
         taken.add(name)
         yield name

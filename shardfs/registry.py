@@ -33,7 +33,7 @@ class Row:
 
 
 FORMATS = (
-    Row("litdata", "litdata:LitData", markers=("index.json",), lone=(".bin",)),
+    Row("litdata", "litdata:LitData", markers=("index.json", "chunk-*.bin"), lone=(".bin",)),
     Row(
         "mds",
         "mds:Mds",

@@ -35,8 +35,8 @@ _RECORD_BATCH = 3
 _ZSTD = 1
 _MAX_DEPTH = 64
 _MAX_COLUMNS = 1 << 14
-# Values that take no bytes in the file: this many at most in one cell.
-_MAX_EMPTY = 1 << 20
+# Values in one cell: more than a person or a program expects in a piece of JSON, and what a few stored bytes can claim.
+_MAX_VALUES = 1 << 23
 # Batches that are found again. A guess: readers go in order.
 _RECENT = 32
 
@@ -61,8 +61,11 @@ _TEXTS = (Type.TEXT, Type.LARGE_TEXT)
 _BYTES = (Type.BINARY, Type.LARGE_BINARY, *_TEXTS)
 _LISTS = (Type.LIST, Type.LARGE_LIST)
 _LARGE = (Type.LARGE_BINARY, Type.LARGE_TEXT, Type.LARGE_LIST)
-_NUMBERS = (Type.INT, Type.FLOAT)
-_BUFFERS = {Type.NULL: 0, Type.STRUCT: 1} | dict.fromkeys(_BYTES, 3)
+_BUFFERS = {Type.NULL: 0, Type.STRUCT: 1} | dict.fromkeys(_BYTES, 3)  # all others have 2
+_CODES = {
+    **{"|i1": "b", "<i2": "h", "<i4": "i", "<i8": "q", "|u1": "B", "<u2": "H", "<u4": "I"},
+    **{"<u8": "Q", "<f2": "e", "<f4": "f", "<f8": "d"},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,46 +187,48 @@ class Batch:
     def is_null(self, column: Column, row: int) -> bool:
         return not self._valid(column, row, row + 1)[0]
 
-    def bytes(self, column: Column, row: int) -> Blob:
+    def stored(self, column: Column, row: int) -> Blob:
         """The bytes of a value of a column of binary, text, integers or floats; of a bool, 1 or 0."""
         if column.type in _BYTES:
             begin, end = self._offsets(column, row, row + 1)
-            return Slice(self._buffer(column.buffer + 2), begin, end - begin)
+            data = self._buffer(column.buffer + 2)
+            if end > data.size():
+                raise Corrupt(f"a value in an Arrow file ends at {end} of {data.size()}")
+            return Slice(data, begin, end - begin)
         if column.type is Type.BOOL:
             return Bytes(bytes(self._bits(column.buffer + 1, row, row + 1)))
         width = int(column.dtype[2:])
         return Slice(self._buffer(column.buffer + 1), row * width, width)
 
     def value(self, column: Column, row: int) -> Any:
-        """A value as a Python object."""
+        """A value of any column as a Python object."""
         return self._values(column, row, row + 1)[0]
 
     # --- values from start to stop ---
 
     def _values(self, column: Column, start: int, stop: int) -> Sequence[Any]:
+        if stop - start > _MAX_VALUES:
+            raise TooLarge(f"a list of {stop - start} values, more than {_MAX_VALUES}")
+        values = self._unmasked(column, start, stop)
         valid = self._valid(column, start, stop)
-        return [
-            value if there else None
-            for there, value in zip(valid, self._stored(column, start, stop), strict=True)
-        ]
+        return [value if there else None for there, value in zip(valid, values, strict=True)]
 
-    def _stored(self, column: Column, start: int, stop: int) -> Sequence[Any]:
+    def _unmasked(self, column: Column, start: int, stop: int) -> Sequence[Any]:
         """The values without regard to which are null."""
-        if column.type is Type.NULL or (column.type is Type.STRUCT and not column.children):
-            if stop - start > _MAX_EMPTY:
-                raise TooLarge(f"a list of {stop - start} empty values")
-            return [{} for _ in range(start, stop)]
+        if column.type is Type.NULL:
+            return [None] * (stop - start)
         if column.type is Type.STRUCT:
-            names = [child.name for child in column.children]
-            parts = [self._values(child, start, stop) for child in column.children]
-            return [dict(zip(names, row, strict=True)) for row in zip(*parts, strict=True)]
+            parts = {child.name: self._values(child, start, stop) for child in column.children}
+            return [
+                {name: part[row] for name, part in parts.items()} for row in range(stop - start)
+            ]
         if column.type in _LISTS:
             return list(self._lists(column, start, stop))
         if column.type in _BYTES:
             return list(self._texts(column, start, stop))
         if column.type is Type.BOOL:
             return self._bits(column.buffer + 1, start, stop)
-        return self._numbers(column, start, stop)
+        return self._unpack(column.buffer + 1, _CODES[column.dtype], start, stop)
 
     def _lists(self, column: Column, start: int, stop: int) -> Iterator[Sequence[Any]]:
         offsets = self._offsets(column, start, stop)
@@ -241,10 +246,6 @@ class Batch:
             except UnicodeDecodeError as error:
                 raise Corrupt(f"a text that is no UTF-8 ({error})") from error
 
-    def _numbers(self, column: Column, start: int, stop: int) -> Sequence[Any]:
-        code = _CODES[column.dtype]
-        return self._unpack(column.buffer + 1, code, start, stop)
-
     def _offsets(self, column: Column, start: int, stop: int) -> Sequence[int]:
         """Where the values begin, and where the last ends. Raises Corrupt where they don't ascend."""
         code = "q" if column.type in _LARGE else "i"
@@ -260,10 +261,8 @@ class Batch:
         length, nulls = self._nodes[column.node]
         if not 0 <= start <= stop <= length:
             raise Corrupt(f"values {start} to {stop} of an Arrow column of {length}")
-        if column.type is Type.NULL:
-            return _Same(value=False, count=stop - start)
-        if not nulls:
-            return _Same(value=True, count=stop - start)
+        if column.type is Type.NULL or not nulls:
+            return [column.type is not Type.NULL] * (stop - start)
         return self._bits(column.buffer, start, stop)
 
     # --- buffers ---
@@ -283,7 +282,7 @@ class Batch:
     def _buffer(self, number: int) -> Blob:
         # A second blob that another thread made at the same time is thrown away, so that all share one decompression.
         found = self._opened.get(number)
-        return found or self._opened.setdefault(number, self._open(number))
+        return self._opened.setdefault(number, self._open(number)) if found is None else found
 
     def _open(self, number: int) -> Blob:
         if number >= len(self._buffers):

@@ -60,14 +60,16 @@ def shown(value: object) -> str:
     """A value from JSON for a message: short, and on one line."""
     if isinstance(value, (list, dict)):
         return _KINDS[type(value)]
-    if isinstance(value, int) and value.bit_length() > 256:  # Python refuses to print what is longer yet
+    if (
+        isinstance(value, int) and value.bit_length() > 256
+    ):  # Python refuses to print what is longer yet
         return "a huge number"
     text = json.dumps(value)
     return text if len(text) <= 60 else f"{text[:60]}..."
 
 
 def compact(value: object) -> bytes:
-    """*value* as compact JSON and a newline; bytes in it as base64, not-a-number and infinities as JavaScript spells them.
+    """*value* as compact JSON and a newline; bytes in it as base64, and `NaN`, `Infinity` where they occur.
 
     Raises:
         Corrupt: it is nested too deeply or has a number in it that is too long.

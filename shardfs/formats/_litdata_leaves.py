@@ -40,18 +40,17 @@ class LeafType:
 
 # --- arrays ------------------------------------------------------------------------------------------------
 
-_NUMPY = dict(
-    enumerate(
-        "|i1 <i2 <i4 <i8 |u1 <u2 <u4 <u8 <f2 <f4 <f8 <c8 <c16 |b1".split()  # from 14 on: objects and text
-    )
-)
+_NUMPY = {
+    **{0: "|i1", 1: "<i2", 2: "<i4", 3: "<i8", 4: "|u1", 5: "<u2", 6: "<u4", 7: "<u8"},
+    **{8: "<f2", 9: "<f4", 10: "<f8", 11: "<c8", 12: "<c16", 13: "|b1"},  # then objects and text
+}
 # Until about 0.2.17 the list came from numpy 1, which has a long double at 11.
 _OLD_NUMPY = {11: "<f16", 12: "<c8", 13: "<c16"}
-_TORCH = dict(
-    enumerate(
-        "<f4 <f4 <f8 <f8 <c8 <c8 <c16 <c16 <f2 <f2 bfloat16 |u1 |i1 <i2 <i2 <i4 <i4 <i8 <i8 |b1 <u2".split()
-    )
-)
+_TORCH = {
+    **{0: "<f4", 1: "<f4", 2: "<f8", 3: "<f8", 4: "<c8", 5: "<c8", 6: "<c16", 7: "<c16"},
+    **{8: "<f2", 9: "<f2", 10: "bfloat16", 11: "|u1", 12: "|i1", 13: "<i2", 14: "<i2"},
+    **{15: "<i4", 16: "<i4", 17: "<i8", 18: "<i8", 19: "|b1", 20: "<u2"},
+}
 # What numpy and torch allow.
 _MAX_RANK = 64
 _HEAD = 8

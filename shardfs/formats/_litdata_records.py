@@ -15,6 +15,7 @@ from cachetools import LRUCache, cached
 from shardfs.blob import Blob, Broken, Slice, clip, read_exactly
 from shardfs.errors import Corrupt, NoKey, Unsupported
 from shardfs.formats._litdata_leaves import LeafType
+from shardfs.formats._litdata_spec import SINGLE
 from shardfs.model import Encoded, Field, Kind, NumberedKeys
 
 if TYPE_CHECKING:
@@ -163,9 +164,7 @@ class FrameRecords:
         if expected is not None and self._count > expected:
             raise Corrupt(f"says it holds {self._count} records, but the index says {expected}")
         if not self._step or frames != -(-self._count // self._step):
-            raise Corrupt(
-                f"says it holds {self._count} records in {frames} frames of {self._step}"
-            )
+            raise Corrupt(f"says it holds {self._count} records in {frames} frames of {self._step}")
         self._frames = _FRAMES_HEAD.size + _U32 * (self._count + 1)
         self._end = self._frames + _FRAME.size * frames
         if self._end > blob.size():
@@ -285,10 +284,10 @@ _SAMPLES = 8
 _MAX_LEAVES = 1000
 
 
-def guess_reader(records: Records, name: str) -> Reader:
+def guess_reader(records: Records) -> Reader:
     """A reader for records of unknown leaves, by a look at the first ones.
 
-    The leaves are called by their positions. Where there are none to be seen, the whole record is called *name*.
+    The leaves are called by their positions; where none are to be seen, the whole record is one.
     """
     counts = set()
     for index in range(min(len(records), _SAMPLES)):
@@ -300,7 +299,7 @@ def guess_reader(records: Records, name: str) -> Reader:
     unknown = LeafType(Encoded())
     count = counts.pop() if len(counts) == 1 else None
     if count is None:
-        return WholeReader(name, unknown)
+        return WholeReader(SINGLE, unknown)
     return PyTreeReader([(str(position), unknown) for position in range(count)])
 
 

@@ -43,7 +43,7 @@ _BRANDS = {
     b"M4B ": ".m4b",
     b"qt  ": ".mov",
     b"crx ": ".cr3",
-    b"F4V ": ".f4v",
+    **dict.fromkeys((b"F4V ", b"f4v "), ".f4v"),
 }
 _ATOMS = (b"moov", b"mdat", b"wide", b"free", b"skip", b"pnot")
 _SIGNED = {b"jP  ": ".jp2", b"JXL ": ".jxl"}

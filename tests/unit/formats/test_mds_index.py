@@ -103,7 +103,7 @@ def test_no_shards() -> None:
         ("..", "..", None),
         ("", "", None),
         (".", ".", None),
-        ("\udcff\ud800.mds", "\udcff\udced\udca0\udc80", "\udcff\udced\udca0\udc80.mds"),
+        ("\ud800.mds", "\udced\udca0\udc80", "\udced\udca0\udc80.mds"),
     ],
 )
 def test_names_of_shards(basename: str, name: str, path: str | None) -> None:
@@ -118,7 +118,7 @@ def test_names_of_shards(basename: str, name: str, path: str | None) -> None:
 def test_one_shard_of_another_kind_is_listed_all_the_same(change: dict[str, Any]) -> None:
     odd, good = parse({**MDS, **change}, MDS)
     assert odd.unsupported
-    assert odd.name == "0/shard.00000"
+    assert odd.name.startswith("0/shard.00000")
     assert not good.unsupported
 
 

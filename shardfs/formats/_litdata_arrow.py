@@ -1,0 +1,99 @@
+"""LitData chunks whose records are rows of an Arrow file, as all that hold nothing but JSON's types are since 0.2.74.
+
+Such a chunk has a table in which all records are empty, an Arrow IPC file, its length and a mark. Source:
+``append_arrow_row_footer`` in ``litdata/streaming/item_loader.py`` 0.2.76.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from shardfs.blob import Slice
+from shardfs.errors import Corrupt
+from shardfs.formats._arrow_ipc import Batch, Column, IpcFile, Type
+from shardfs.formats._json import compact
+from shardfs.formats._table import read_u32
+from shardfs.model import Encoded, Field, Kind, NumberedKeys, Plain, Scalar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from shardfs.formats._table import OffsetTable
+    from shardfs.model import Services
+
+_FOOTER = struct.Struct("<I8s")
+_MAGIC = b"LDARW01\0"
+_U32 = 4
+
+_KINDS: dict[Type, Kind] = {
+    Type.TEXT: Plain(".txt"),
+    Type.LARGE_TEXT: Plain(".txt"),
+    Type.BINARY: Encoded(),
+    Type.LARGE_BINARY: Encoded(),
+    Type.BOOL: Scalar("|b1"),
+}
+_NESTED = (Type.LIST, Type.LARGE_LIST, Type.STRUCT)
+_JSON = Plain(".json")
+
+
+def arrow_file(table: OffsetTable) -> Slice | None:
+    """The Arrow file of a chunk that begins with *table*; None where its records are in the chunk itself."""
+    # The end of the chunk is the last thing to look at, since it may have to be decompressed for that.
+    if not table.count or any(_offset(table, index) != table.end for index in (0, 1, table.count)):
+        return None
+    blob = table.blob
+    end = blob.size() - _FOOTER.size
+    if end <= table.end:
+        return None
+    length, magic = _FOOTER.unpack(blob.read(end, _FOOTER.size))
+    if magic != _MAGIC or not 0 < length <= end - table.end:
+        return None
+    return Slice(blob, end - length, length)
+
+
+def _offset(table: OffsetTable, index: int) -> int:
+    return read_u32(table.blob, _U32 * (index + 1), "an offset table")
+
+
+class ArrowShard(NumberedKeys):
+    """Rows as records, columns as fields."""
+
+    __slots__ = ("_count", "_file", "_services", "_step", "columns", "costly")
+
+    def __init__(self, blob: Slice, count: int, services: Services, *, costly: bool) -> None:
+        self._file, self._services = IpcFile(blob, services), services
+        self._count, self.costly = count, costly
+        self.columns = tuple(dict.fromkeys(column.name for column in self._file.columns))
+        # All batches but the last have the same length, 256 so far.
+        self._step = self._file.batch(0).rows if len(self._file) else 0
+        if self._step <= 0 or len(self._file) != -(-count // self._step):
+            raise Corrupt(
+                f"says it holds {count} records, but has {len(self._file)} batches of {self._step}"
+            )
+
+    def __len__(self) -> int:
+        return self._count
+
+    def fields(self, index: int, /) -> Sequence[Field]:
+        if not 0 <= index < self._count:
+            raise IndexError(index)
+        number, row = divmod(index, self._step)
+        batch = self._file.batch(number)
+        expected = min(self._step, self._count - number * self._step)
+        if batch.rows != expected:
+            raise Corrupt(f"batch {number} holds {batch.rows} rows instead of {expected}")
+        columns = self._file.columns
+        return [
+            self._field(batch, column, row) for column in columns if not batch.is_null(column, row)
+        ]
+
+    def _field(self, batch: Batch, column: Column, row: int) -> Field:
+        if column.type in _NESTED:
+            shown = self._services.derive(lambda: compact(batch.value(column, row)))
+            return Field(column.name, _JSON, shown)
+        kind = _KINDS.get(column.type) or Scalar(column.dtype)
+        return Field(column.name, kind, batch.stored(column, row))
+
+    def close(self) -> None:
+        """Nothing is held open but by the blobs."""

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis.strategies import binary, integers, lists
+
+from shardfs.blob import (
+    Broken,
+    Bytes,
+    Concat,
+    Slice,
+    Stored,
+    clip,
+    may_wait,
+    no_wait,
+    read_exactly,
+    stored_at,
+)
+from shardfs.errors import Corrupt
+from tests.fakes import FailingBlob
+
+
+class StoredBytes(Bytes, Stored):  # type: ignore[misc]
+    """A whole file, as far as anybody can tell."""
+
+    __slots__ = ()
+
+
+@given(parts=lists(binary()), offset=integers(0, 50), length=integers(0, 50))
+def test_concat_reads_like_bytes(parts: list[bytes], offset: int, length: int) -> None:
+    whole = b"".join(parts)
+    got = Concat([Bytes(part) for part in parts]).read(offset, length)
+    assert bytes(got) == whole[offset : offset + length]
+
+
+@given(data=binary(), start=integers(0, 20), count=integers(0, 20), offset=integers(0, 30))
+def test_slice_reads_like_bytes_or_fails_where_the_parent_ends(
+    data: bytes, start: int, count: int, offset: int
+) -> None:
+    part = Slice(Bytes(data), start, count)
+    wanted = data[start : start + count][offset : offset + 7]
+    if start + min(offset + 7, count) <= len(data) or offset >= count:
+        assert bytes(part.read(offset, 7)) == wanted
+    else:
+        with pytest.raises(Corrupt):
+            part.read(offset, 7)
+
+
+@pytest.mark.parametrize(("start", "length"), [(-1, 5), (0, -1)])
+def test_slice_refuses_a_negative_range(start: int, length: int) -> None:
+    with pytest.raises(Corrupt):
+        Slice(Bytes(b"abc"), start, length)
+
+
+def test_clip_stays_inside() -> None:
+    assert clip(5, 10, 8) == (5, 8)
+    assert clip(9, 10, 8) == (8, 8)
+    assert clip(-3, 2, 8) == (0, 2)
+    assert clip(2, -4, 8) == (2, 2)
+
+
+def test_read_exactly_says_what_is_missing() -> None:
+    with pytest.raises(Corrupt, match="header needs 4 bytes at offset 1, but only 2"):
+        read_exactly(Bytes(b"abc"), 1, 4, "header")
+    with pytest.raises(Corrupt):
+        read_exactly(Bytes(b"abc"), -1, 2, "header")
+
+
+def test_broken_raises_a_new_error_each_time() -> None:
+    broken = Broken(Corrupt("bad"))
+    errors = []
+    for use in (broken.size, lambda: broken.read(0, 1)):
+        with pytest.raises(Corrupt, match="bad") as caught:
+            use()
+        errors.append(caught.value)
+    assert errors[0] is not errors[1]
+
+
+def test_no_wait_holds_for_its_thread_and_its_block_only() -> None:
+    seen: list[bool] = []
+    with no_wait():
+        thread = threading.Thread(target=lambda: seen.append(may_wait()))
+        thread.start()
+        thread.join()
+        with no_wait():
+            assert not may_wait()
+        assert not may_wait()
+    assert may_wait()
+    assert seen == [True]
+
+
+def test_stored_at_follows_slices_of_a_file_only() -> None:
+    file = StoredBytes(b"0123456789")
+    assert stored_at(Slice(Slice(file, 2, 6), 3, 2)) == 5
+    assert stored_at(Slice(Bytes(b"0123"), 1, 2)) is None
+    assert stored_at(Concat([file])) is None
+
+
+def test_concat_passes_a_failure_of_a_part_on() -> None:
+    with pytest.raises(Corrupt, match="injected"):
+        Concat([Bytes(b"ab"), FailingBlob(b"cdef", 2)]).read(0, 6)

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis.strategies import characters, lists, text, tuples
+
+from shardfs.errors import UsageError
+from shardfs.names import (
+    distinct,
+    escape,
+    expand_braces,
+    from_bytes,
+    safe_parts,
+    shorten,
+    split_extension,
+    to_bytes,
+    with_extension,
+    without_suffix,
+)
+
+any_text = text(characters(codec=None), max_size=300)  # lone surrogates included
+
+
+@pytest.mark.parametrize(
+    ("name", "escaped"),
+    [
+        ("a/b", "a%2Fb"),
+        ("a\0b", "a%00b"),
+        (".", "%2E"),
+        ("..", "%2E%2E"),
+        ("", "%"),
+        ("...", "..."),
+        (".hidden", ".hidden"),
+        ("naïve /", "naïve %2F"),
+        ("tab\tnewline\n", "tab\tnewline\n"),
+    ],
+)
+def test_escape(name: str, escaped: str) -> None:
+    assert escape(name) == escaped
+
+
+@given(stem=any_text, extension=text("abc", max_size=3).map(lambda s: f".{s}" if s else ""))
+def test_names_are_always_legal(stem: str, extension: str) -> None:
+    name = to_bytes(with_extension(escape(stem), extension))
+    assert 1 <= len(name) <= 255
+    assert b"/" not in name
+    assert b"\0" not in name
+    assert name not in (b".", b"..")
+    assert to_bytes(from_bytes(name)) == name
+
+
+@given(lists(tuples(any_text, text("xyz", max_size=2).map(lambda s: f".{s}" if s else ""))))
+def test_distinct_names_are_distinct_and_legal(pairs: list[tuple[str, str]]) -> None:
+    names = [to_bytes(name) for name in distinct((escape(s), e) for s, e in pairs)]
+    assert len(set(names)) == len(names) == len(pairs)
+    assert all(1 <= len(name) <= 255 for name in names)
+
+
+def test_the_later_of_two_equal_names_is_marked_before_its_extension() -> None:
+    pairs = [("a", ".txt"), ("a.txt", ".txt"), ("a.txt", ""), ("b", ""), ("b", "")]
+    assert list(distinct(pairs)) == ["a.txt", "a~1.txt", "a~2.txt", "b", "b~1"]
+
+
+@pytest.mark.parametrize(
+    ("stem", "extension", "name"),
+    [
+        ("photo", ".jpg", "photo.jpg"),
+        ("photo.jpg", ".jpg", "photo.jpg"),
+        ("PHOTO.JPG", ".jpg", "PHOTO.JPG"),
+        (".jpg", ".jpg", ".jpg.jpg"),
+        ("%", ".txt", "%.txt"),
+        ("%2E", ".txt", "%2E.txt"),
+    ],
+)
+def test_extensions_are_not_given_twice(stem: str, extension: str, name: str) -> None:
+    assert with_extension(stem, extension) == name
+
+
+def test_long_names_are_cut_at_a_character_and_stay_distinct() -> None:
+    first, second = shorten("é" * 200 + "1", ".txt"), shorten("é" * 200 + "2", ".txt")
+    assert first != second
+    for name in (first, second):
+        data = to_bytes(name)
+        assert 253 <= len(data) <= 255
+        data.decode()  # no half character
+        assert name.endswith(".txt")
+        assert name[-13] == "~"
+
+
+def test_split_extension() -> None:
+    assert split_extension("a.tar.gz") == ("a.tar", ".gz")
+    assert split_extension(".hidden") == (".hidden", "")
+    assert split_extension("none") == ("none", "")
+
+
+def test_without_suffix_takes_the_longest_and_leaves_something() -> None:
+    assert without_suffix("a.zstd.bin", [".bin", ".zstd.bin"]) == "a"
+    assert without_suffix("A.BIN", [".bin"]) == "A"
+    assert without_suffix(".bin", [".bin"]) == ".bin"
+
+
+@pytest.mark.parametrize("path", ["../x", "a/../../x", "/etc/passwd", "a\0b", ".."])
+def test_paths_that_lead_outside_have_no_safe_parts(path: str) -> None:
+    assert safe_parts(path) is None
+
+
+def test_safe_parts_drops_what_says_nothing() -> None:
+    assert safe_parts("./a//b/./c") == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        ("a-{000..002}.tar", ["a-000.tar", "a-001.tar", "a-002.tar"]),
+        ("{3..1}", ["3", "2", "1"]),
+        ("{0..6..3}", ["0", "3", "6"]),
+        ("{a,b}-{0..1}", ["a-0", "a-1", "b-0", "b-1"]),
+        ("{x,{1..2}}", ["x", "1", "2"]),
+        ("{,.bak}", ["", ".bak"]),
+        ("a{b}c", ["a{b}c"]),
+        ("a{b", ["a{b"]),
+        ("{{0..1}", ["{0", "{1"]),
+        ("plain", ["plain"]),
+    ],
+)
+def test_expand_braces(pattern: str, names: list[str]) -> None:
+    assert expand_braces(pattern) == names
+
+
+@pytest.mark.parametrize("pattern", ["{0..99999999}", "{0..9999}" * 3])
+def test_braces_do_not_explode(pattern: str) -> None:
+    with pytest.raises(UsageError, match="spells more than"):
+        expand_braces(pattern)

@@ -15,6 +15,7 @@ from shardfs import console
 from shardfs.errors import IsAFolder, ShardfsError, UsageError
 from shardfs.mounting import open_tree
 from shardfs.names import to_bytes
+from shardfs.tree.paths import root
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -22,16 +23,25 @@ if TYPE_CHECKING:
 
     from shardfs.options import Options
     from shardfs.tree.paths import Node
+    from shardfs.tree.tree import Tree
 
 _PIECE = 1 << 20
 """Bytes read at a time."""
+
+
+def _find(tree: Tree, path: str) -> Node:
+    """The node at *path*, behind a link that it may be."""
+    node = root(tree) / path
+    if node.is_link:
+        node = root(tree) / posixpath.join(posixpath.dirname(node.path), node.readlink())
+    return node
 
 
 def ls(source: str, path: str, options: Options, *, long: bool) -> int:
     """Print the names in the folder *path*, or the file, in storage order; *long*: with type, size and time."""
     code = 0
     with closing(open_tree(source, options)) as tree:
-        node = tree.root / path
+        node = _find(tree, path)
         for entry in node.children() if node.is_dir else [node]:
             try:
                 line = _details(entry) if long else b""
@@ -63,7 +73,7 @@ def cat(source: str, paths: Iterable[str], options: Options) -> int:
     """Write the content of files to stdout."""
     with closing(open_tree(source, options)) as tree:
         for path in paths:
-            node = tree.root / path
+            node = _find(tree, path)
             if node.is_dir:
                 raise IsAFolder(f"{path} is a folder")
             for offset in range(0, node.size, _PIECE):
@@ -82,19 +92,12 @@ def cp(source: str, paths: list[str], target: Path, options: Options) -> int:
     copying = _Copying()
     with closing(open_tree(source, options)) as tree:
         for path in paths:
-            node = _through_link(tree.root, path)
+            node = _find(tree, path)
             name = posixpath.basename(posixpath.normpath(path))
             # All of a source goes straight into the folder, as its own name is not known to be one.
             here = into and name not in ("", ".", "..", "/")
             copying.copy(node, target / name if here else target, top=True)
     return console.FAILED if copying.failures else 0
-
-
-def _through_link(root: Node, path: str) -> Node:
-    node = root / path
-    if not node.is_link:
-        return node
-    return root / posixpath.normpath(posixpath.join(posixpath.dirname(path), node.readlink()))
 
 
 class _Copying:

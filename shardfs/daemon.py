@@ -94,6 +94,8 @@ def _await(child: int, reading: int, patience: float) -> int:
         if not arrived:
             raise Unreadable(f"not ready after {patience:g} seconds (--wait-timeout)")
         if os.read(reading, 1):
+            # A signal from here on is too late to mean the mount, and must not make its success look like a failure.
+            signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
             return 0
     except (SystemExit, Unreadable):
         _stop(child)

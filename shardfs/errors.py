@@ -13,6 +13,7 @@
     +-- NotAFolder (ENOTDIR)
     +-- IsAFolder (EISDIR)
     +-- NotALink (EINVAL)
+    +-- Unexpected (EIO)       an exception that nobody thought of: a fault of shardfs itself
     +-- UsageError (EINVAL)    what the user asked for cannot be done; only the command line sees it
 
 WouldBlock stands apart: it is no failure but the answer to "only if it costs no waiting".
@@ -38,6 +39,13 @@ class ShardfsError(Exception):
 
     def __str__(self) -> str:
         return ": ".join([*self.places, self.message])
+
+    def at(self, *places: str) -> ShardfsError:
+        """Itself, with *places* in front of its message, outermost first."""
+        for place in reversed(places):
+            if place and place not in self.places:
+                self.places.insert(0, place)
+        return self
 
     def again(self) -> ShardfsError:
         """A copy to raise: an exception that is kept and raised many times would collect a traceback each time."""
@@ -106,6 +114,10 @@ class NotALink(ShardfsError):
     errno = errno.EINVAL
 
 
+class Unexpected(ShardfsError):
+    """An exception that nobody thought of: a fault of shardfs itself, to be reported."""
+
+
 class UsageError(ShardfsError):
     """What the user asked for cannot be done; the message says what to do instead."""
 
@@ -131,5 +143,7 @@ class located:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, ShardfsError) and self._place and self._place not in error.places:
-            error.places.insert(0, self._place)
+        if isinstance(error, ShardfsError):
+            error.at(self._place)
+        elif isinstance(error, Exception):  # for the guard at the edge, which reports it
+            error.__dict__.setdefault("places", []).insert(0, self._place)

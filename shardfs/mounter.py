@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shardfs import console, daemon, environment, mount_point, mount_table, status
+from shardfs.cache.index import default_folder
 from shardfs.errors import MissingPackage, ShardfsError, Unreadable
 from shardfs.request import without_secrets
 
@@ -83,7 +84,8 @@ def _record(request: MountRequest, place: str, *, made: bool) -> Iterator[Callab
         mount = mount_table.top(place)
         if mount is None:  # unmounted again already
             return
-        cache = request.options.cache_dir if request.options.disk_cache else None
+        options = request.options
+        cache = options.cache_dir or default_folder() if options.disk_cache else None
         record = status.Record(
             pid=os.getpid(),
             device=mount.device,

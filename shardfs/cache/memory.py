@@ -69,6 +69,10 @@ class Memory:
                 self._total += size - before
                 self._evict()
 
+    def drop(self, owner: object) -> None:
+        """Let *owner* hold nothing."""
+        self._drop(id(owner))
+
     def _drop(self, key: int) -> None:
         with self._lock:
             _, size = self._held.pop(key, (None, 0))

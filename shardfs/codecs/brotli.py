@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from shardfs.codecs._source import Source
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class Brotli:
     """The codec `br`."""
 
-    damage = (OSError,)  # pyarrow's
+    damage: ClassVar[tuple[type[Exception], ...]] = (OSError,)  # pyarrow's
 
     @staticmethod
     def stream(blob: Blob) -> Stream:

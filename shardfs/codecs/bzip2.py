@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bz2
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING, ClassVar, cast
 
 from shardfs.codecs._source import Source
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Bzip2:
     """The codec `bz2`."""
 
-    damage = (OSError, EOFError)
+    damage: ClassVar[tuple[type[Exception], ...]] = (OSError, EOFError)
 
     @staticmethod
     def stream(blob: Blob) -> Stream:

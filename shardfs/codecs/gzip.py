@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING, ClassVar, cast
 
 from shardfs.codecs._source import Source
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Gzip:
     """The codec `gz`."""
 
-    damage = (gzip.BadGzipFile, zlib.error, EOFError)
+    damage: ClassVar[tuple[type[Exception], ...]] = (gzip.BadGzipFile, zlib.error, EOFError)
 
     @staticmethod
     def stream(blob: Blob) -> Stream:

@@ -74,7 +74,13 @@ class Inflated:
 
     def _advance(self, progress: _Progress, stop: int) -> None:
         while progress.done < stop:
-            progress.step()
+            try:
+                progress.step()
+            except Corrupt:
+                raise
+            except ShardfsError:  # another try may go better, but not in the middle of a stream
+                self._memory.drop(self)
+                raise
             self._memory.resize(self, progress.done)
 
     def _measure(self) -> int:
@@ -118,7 +124,8 @@ class _Progress:
             try:
                 self._decompress(min(self.done + STEP, len(self._target)))
             except ShardfsError as error:
-                self._failure = error
+                # Not the error itself: its traceback leads to whoever reads, and would keep all of it alive.
+                self._failure = error.again()
                 raise
 
     def _decompress(self, stop: int) -> None:

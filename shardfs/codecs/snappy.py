@@ -5,7 +5,7 @@ https://github.com/google/snappy/blob/main/format_description.txt
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from shardfs.blob import read_all
 from shardfs.errors import Corrupt
@@ -23,7 +23,7 @@ _MAX_RATIO = 22
 class Snappy:
     """The codec `snappy`."""
 
-    damage = (OSError,)  # pyarrow's
+    damage: ClassVar[tuple[type[Exception], ...]] = (OSError,)  # pyarrow's
 
     @staticmethod
     def stream(blob: Blob) -> Stream:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING, ClassVar, cast
 
 import zstandard
 
@@ -21,7 +21,7 @@ _HEADER = 18
 class Zstd:
     """The codec `zstd`."""
 
-    damage = (zstandard.ZstdError,)
+    damage: ClassVar[tuple[type[Exception], ...]] = (zstandard.ZstdError,)
 
     @staticmethod
     def stream(blob: Blob) -> Stream:

@@ -33,27 +33,22 @@ class Chunk:
 
     Attributes:
         file: the name of its file as the index says it.
+        path: where that lies in the store; None where the name leads out of it.
         records: how many there are.
         size: bytes, after decompression where the whole file is compressed.
         tokens: how many there are, where records are tokens.
     """
 
     file: str
+    path: str | None
     records: int | None = None
     size: int | None = None
     tokens: int | None = None
 
     @property
-    def path(self) -> str | None:
-        """Where it lies in the store; None where the name leads out of it."""
-        parts = safe_parts(self.file)
-        return "/".join(parts) if parts else None
-
-    @property
     def inflated(self) -> str | None:
         """Where a reader that decompressed the file may have left the result."""
-        path = self.path
-        return path and _COMPRESSED.sub("", path)
+        return self.path and _COMPRESSED.sub("", self.path)
 
     @property
     def name(self) -> str:
@@ -109,6 +104,8 @@ class Index:
     chunks: tuple[Chunk, ...] = ()
     config: Config = field(default_factory=Config)
     updated_at: str = ""
+    keyed: bool = False
+    """Whether there is a folder of tables from keys to record numbers beside the chunks."""
 
 
 _TOKENS, _TEMPORAL, _PARQUET = "TokensLoader", "TemporalArrayLoader", "ParquetLoader"
@@ -133,16 +130,19 @@ def parse_index(text: bytes) -> Index:
     for number, entry in enumerate(entries):
         with located(f"chunk {number}"):
             chunks.append(_chunk(checked(entry, dict, "it")))
-    return Index(tuple(chunks), config, optional(index, "updated_at", str) or "")
+    updated_at, keys = optional(index, "updated_at", str), optional(index, "keys", dict)
+    return Index(tuple(chunks), config, updated_at or "", keyed=keys is not None)
 
 
 def _chunk(entry: dict[str, Any]) -> Chunk:
     file = member(entry, "filename", str)
     if not file:
         raise Corrupt("filename is empty")
-    tokens = optional(entry, "dim", int)
+    file = from_bytes(to_bytes(file))
+    parts, tokens = safe_parts(file), optional(entry, "dim", int)
     return Chunk(
-        from_bytes(to_bytes(file)),
+        file,
+        "/".join(parts) if parts else None,
         natural(member(entry, "chunk_size", int), _MAX_U32, "chunk_size"),
         natural(member(entry, "chunk_bytes", int), _MAX_I64, "chunk_bytes"),
         None if tokens is None else natural(tokens, _MAX_I64, "dim"),

@@ -79,7 +79,7 @@ def _index_of(store: Store, files: Sequence[str], services: Services) -> Index:
         index = Index()
     known: dict[str | None, Chunk] = {chunk.inflated: chunk for chunk in index.chunks}
     known |= {chunk.path: chunk for chunk in index.chunks}
-    return Index(tuple(known.get(file) or Chunk(file) for file in files), index.config)
+    return Index(tuple(known.get(file) or Chunk(file, file) for file in files), index.config)
 
 
 class LitDataset:
@@ -92,7 +92,7 @@ class LitDataset:
         self._opener = ChunkOpener(index.config, services)
         self._block_size = services.options.block_size
         there = {entry.path: entry for entry in store.list()}
-        self._owned: set[str | None] = set()
+        self._owned: set[str | None] = {"keys"} if index.keyed else set()
         shards = []
         for chunk in index.chunks:
             path, inflated = chunk.path, chunk.inflated

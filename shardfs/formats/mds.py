@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 # merged ones have the version first. LitData's has the chunks first.
 _BEGINNING = re.compile(rb'\s*\{\s*(?:"version"\s*:\s*\d+\s*,\s*)?"(\w+)"\s*:')
 _BEGINNING_BYTES = 256
-# An index.json that begins otherwise is parsed up to this size; a guess that is no dataset's index.
+# An index.json that begins otherwise is parsed to see what it is, but not a longer one. A guess.
 _MAX_GLANCE = 16 << 20
 _SHARD_NAME = re.compile(rf"shard\.\d{{5,}}\.({'|'.join(FORMATS)})(\.({'|'.join(CODECS)}))?")
 
@@ -86,12 +86,15 @@ class MdsDataset:
         self._files = frozenset(path for path in paths if path is not None)
         self._folders = dict.fromkeys(["", *(_folder(path) for path in self._files)])
         self._entries = {
-            entry.path: entry for folder in self._folders for entry in self._listed(folder)
+            entry.path: entry
+            for folder in self._folders
+            for entry in self._listed(folder)
+            if entry.path in self._files or entry.path == INDEX
         }
         self.shards = tuple(map(self._ref, infos))
 
     def _listed(self, folder: str) -> Iterator[Entry]:
-        """The files in a folder of shards."""
+        """The files in a folder where shards lie."""
         try:
             yield from (entry for entry in self._store.list(folder) if not entry.is_dir)
         except (NotFound, NotAFolder):

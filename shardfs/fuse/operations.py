@@ -18,7 +18,7 @@ import pyfuse3
 import trio
 
 from shardfs.blob import Blob, no_wait
-from shardfs.errors import NotFound, ShardfsError, WouldBlock
+from shardfs.errors import NotFound, ShardfsError, Unexpected, WouldBlock
 from shardfs.names import from_bytes, to_bytes
 from shardfs.tree.inodes import Ino
 from shardfs.tree.nodes import Attr, Type
@@ -57,7 +57,9 @@ def guarded(handler: Handler) -> Handler:
             self.tree.note(error)
             raise pyfuse3.FUSEError(error.errno) from error
         except Exception as error:
-            log.exception("%s failed: please report this", handler.__name__)
+            log.debug("%s failed", handler.__name__, exc_info=True)
+            what = f"{handler.__name__}: {type(error).__name__}: {error} (please report this)"
+            self.tree.note(Unexpected(what).at(*getattr(error, "places", ())))
             raise pyfuse3.FUSEError(errno.EIO) from error
 
     return cast("Handler", safe)

@@ -108,6 +108,8 @@ class RecordLayout:
     def _names_beside(self, folder: int, record: int) -> list[str]:
         """Where a record or folder has a file's name, the file is `name~1`."""
         names = [file.name for file in self._records.files(record)]
+        if not self._records.shard.nested and folder == record:
+            return names  # the common case: nothing else stands in a record's folder
         clashes = [(name, "") for name in names if self._find_child(folder, name) is not None]
         if not clashes:
             return names

@@ -22,14 +22,14 @@ _MAX_LINKS = 8
 class Node:
     """A file, folder or link. Reads through it may wait; nothing is read before it is asked for."""
 
-    __slots__ = ("_attr", "_blob", "_tree", "path")
+    __slots__ = ("_blob", "_tree", "attr", "path")
 
     def __init__(self, tree: Tree, path: str, attr: Attr) -> None:
-        self._tree, self.path, self._attr = tree, path, attr
+        self._tree, self.path, self.attr = tree, path, attr
         self._blob: Blob | None = None
 
     def __repr__(self) -> str:
-        return f"<{self._attr.type.value} {self.path or '/'}>"
+        return f"<{self.attr.type.value} {self.path or '/'}>"
 
     @property
     def name(self) -> str:
@@ -37,28 +37,28 @@ class Node:
 
     @property
     def is_dir(self) -> bool:
-        return self._attr.type is Type.FOLDER
+        return self.attr.type is Type.FOLDER
 
     @property
     def is_link(self) -> bool:
-        return self._attr.type is Type.LINK
+        return self.attr.type is Type.LINK
 
     @property
     def size(self) -> int:
         """Bytes of a file. Raises what is wrong with a file that can't be read."""
-        return self._attr.size or (0 if self.is_dir or self.is_link else self._content().size())
+        return self.attr.size or (0 if self.is_dir or self.is_link else self._content().size())
 
     @property
     def mtime_ns(self) -> int:
         """Time of the last change, in nanoseconds since 1970."""
-        return self._attr.mtime_ns
+        return self.attr.mtime_ns
 
     def children(self) -> Iterator[Node]:
         """What stands in a folder, in storage order. Raises NotAFolder, and what is wrong with the folder."""
         if not self.is_dir:
             raise NotAFolder(self.path)
         cookie = 0
-        while entries := self._tree.scan(self._attr.ino, cookie):
+        while entries := self._tree.scan(self.attr.ino, cookie):
             for _, name, attr in entries:
                 yield Node(self._tree, posixpath.join(self.path, name), attr)
             cookie = entries[-1].cookie
@@ -87,11 +87,11 @@ class Node:
 
     def readlink(self) -> str:
         """Where a symbolic link leads. Raises NotALink."""
-        return self._tree.readlink(self._attr.ino)
+        return self._tree.readlink(self.attr.ino)
 
     def _content(self) -> Blob:
         if self._blob is None:
-            self._blob = self._tree.open(self._attr.ino)
+            self._blob = self._tree.open(self.attr.ino)
         return self._blob
 
     def _child(self, name: str) -> Node:
@@ -99,7 +99,7 @@ class Node:
         if not self.is_dir:
             raise NotAFolder(self.path)
         try:
-            return Node(self._tree, path, self._tree.lookup(self._attr.ino, name))
+            return Node(self._tree, path, self._tree.lookup(self.attr.ino, name))
         except NotFound as error:
             raise NotFound(f"{path}: no such file or folder") from error
 

@@ -8,10 +8,9 @@ import threading
 from bisect import bisect_right
 from collections import OrderedDict
 from dataclasses import asdict
-from functools import partial
+from functools import lru_cache, partial
+from itertools import count
 from typing import TYPE_CHECKING, Protocol
-
-from cachetools import LRUCache
 
 from shardfs.blob import Blob, Bytes, may_wait, stored_at
 from shardfs.errors import (
@@ -67,21 +66,34 @@ class Presenter(Protocol):
     def files(self, fields: Sequence[Field], /) -> Sequence[File]: ...
 
 
+# Distinguishes shards in the cache of known records, also from those that were closed and opened again.
+_serials = count()
+
+
 class KnownRecords:
-    """The files of the records that were looked at last."""
+    """The files of the records that were looked at last.
+
+    Two generations of plain dictionaries: cheaper than an exact order of use, and safe without a lock, since each
+    operation on them is atomic and a lost entry is only made again.
+    """
 
     def __init__(self) -> None:
-        self._files: LRUCache[tuple[OpenShard, int], tuple[NamedFile, ...]]
-        self._files = LRUCache(_KNOWN_RECORDS)
-        self._lock = threading.Lock()
+        self._young: dict[tuple[int, int], tuple[NamedFile, ...]] = {}
+        self._old: dict[tuple[int, int], tuple[NamedFile, ...]] = {}
 
-    def get(self, shard: OpenShard, record: int) -> tuple[NamedFile, ...] | None:
-        with self._lock:
-            return self._files.get((shard, record))
+    def get(self, key: tuple[int, int]) -> tuple[NamedFile, ...] | None:
+        return self._young.get(key) or self._old.get(key)
 
-    def put(self, shard: OpenShard, record: int, files: tuple[NamedFile, ...]) -> None:
-        with self._lock:
-            self._files[shard, record] = files
+    def put(self, key: tuple[int, int], files: tuple[NamedFile, ...]) -> None:
+        if len(self._young) >= _KNOWN_RECORDS:
+            self._young, self._old = {}, self._young
+        self._young[key] = files
+
+
+@lru_cache(maxsize=1024)
+def _legal_names(pairs: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+    """File names for (stem, extension) pairs. Cached, since the records of a shard mostly have the same fields."""
+    return tuple(distinct((escape(stem), extension) for stem, extension in pairs))
 
 
 class OpenShard:
@@ -97,7 +109,7 @@ class OpenShard:
         known: KnownRecords,
     ) -> None:
         self.shard, self.ref, self._presenter = shard, ref, presenter
-        self._memory, self._known = memory, known
+        self._memory, self._known, self._serial = memory, known, next(_serials)
         self.places = Places(shard.capacity)
         self.layout = self._make_layout(options)
 
@@ -114,11 +126,12 @@ class OpenShard:
         return (FlatLayout if options.layout == "flat" else RecordLayout)(self, keys)
 
     def files(self, record: int, /) -> tuple[NamedFile, ...]:
-        known = self._known.get(self, record)
+        key = self._serial, record
+        known = self._known.get(key)
         if known is None:
             with located(f"record {record}"):
                 known = tuple(self._learn(record))
-            self._known.put(self, record, known)
+            self._known.put(key, known)
         return known
 
     def _learn(self, record: int) -> Sequence[NamedFile]:
@@ -149,7 +162,7 @@ class OpenShard:
             raise TooLarge(
                 f"has {len(shown)} files, more than {self.places.max_fields} can be shown"
             )
-        names = distinct((escape(file.stem), file.extension) for _, file in shown)
+        names = _legal_names(tuple((file.stem, file.extension) for _, file in shown))
         for name, (field, file) in zip(names, shown, strict=True):
             yield NamedFile(name, file.blob, field.name, field.filename is not None)
 
@@ -360,8 +373,11 @@ class ShardSpace(NoLinks):
             if field == CONTROL:
                 return Bytes(shard.describe(record))
             file = shard.files(record)[0 if field == DAMAGED else field]
-            with located(f"record {record}"), located(file.name):
+            try:
                 file.blob.size()  # what is wrong must show here: an empty file is never read
+            except ShardfsError as error:
+                error.at(f"record {record}", file.name)
+                raise
             return file.blob
 
     def _folder(self, ino: Ino) -> tuple[int, OpenShard, int]:
@@ -387,8 +403,7 @@ class ShardSpace(NoLinks):
         """The size of a file; what can't be read is listed as empty, and says why when it is opened."""
         file = shard.files(record)[field]
         try:
-            with located(shard.ref.file), located(f"record {record}"), located(file.name):
-                return file.blob.size()
+            return file.blob.size()
         except ShardfsError as error:
-            self._journal.note(error)
+            self._journal.note(error.at(shard.ref.file, f"record {record}", file.name))
             return 0

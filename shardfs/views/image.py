@@ -72,6 +72,8 @@ MODES = {
 
 _HEADER = struct.Struct("<III")
 _LONGEST_MODE = 5
+# bytes of pixels: offsets have 4 bytes, and the head takes some
+_MOST = (1 << 32) - 1024
 _SHORT, _LONG = 3, 4
 
 
@@ -91,10 +93,10 @@ def present(field: Field, /) -> Sequence[File] | None:
     if mode not in MODES or not width or not height:
         return None
     stored = height * ((width * MODES[mode].samples * MODES[mode].bits + 7) // 8)
-    head = tiff_head(mode, width, height, stored)
-    if start + stored != size or len(head) + stored >= 1 << 32:  # offsets have 4 bytes
+    if start + stored != size or stored > _MOST:
         return None
-    return (File(field.name, EXTENSION, Concat([Bytes(head), Slice(data, start, stored)])),)
+    head = Bytes(tiff_head(mode, width, height, stored))
+    return (File(field.name, EXTENSION, Concat([head, Slice(data, start, stored)])),)
 
 
 @lru_cache(maxsize=256)

@@ -31,13 +31,19 @@ _UNNAMED = {
 }
 
 
+# as many as NumPy opens, and few enough for a header of version 1.0
+_MOST_DIMENSIONS = 64
+
+
 def present(field: Field, /) -> Sequence[File] | None:
     """A `.npy` or `.safetensors`; None where the bytes are not as many as type and shape ask for."""
     kind = field.kind
     if not isinstance(kind, Array):
         return None
     width, stored = _itemsize(kind.dtype), field.data.size() - kind.skip
-    if not width or any(length < 0 for length in kind.shape) or prod(kind.shape) * width != stored:
+    if not width or len(kind.shape) > _MOST_DIMENSIONS or any(size < 0 for size in kind.shape):
+        return None
+    if prod(kind.shape) * width != stored:
         return None
     if kind.dtype in _UNNAMED:
         extension, head = ".safetensors", safetensors_header(field.name, kind.dtype, kind.shape)

@@ -32,14 +32,15 @@ def extension_of(blob: Blob, declared: str = "", filename: str = "") -> str:
 
 
 def extension(head: bytes, size: int, declared: str = "", filename: str = "") -> str:
-    """The extension, with its dot, for *size* bytes that begin with *head* (at least ``HEAD`` of them, or all).
+    """The extension, with its dot, for *size* bytes that begin with *head*.
 
     Args:
-        head: the first bytes.
+        head: the first ``HEAD`` bytes, or all where there are fewer. More are not looked at.
         size: how many bytes there are.
         declared: the suffix of the type that the dataset declares, "" for none.
         filename: a file name stored beside the bytes, "" for none.
     """
+    head = head[:HEAD]
     if not declared or declared == UNKNOWN:
         return signature(head, size) or _text(head, size) or _suffix(filename) or UNKNOWN
     known = declared.lower()

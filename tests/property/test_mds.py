@@ -1,4 +1,4 @@
-"""MosaicML's format against random input: what was written is read, and nothing but a named failure comes of anything else."""
+"""MosaicML's format against random input: written values are read; all else is read or fails by name."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from hypothesis.strategies import (
 
 from shardfs.blob import Bytes, read_all
 from shardfs.errors import Corrupt, ShardfsError
-from shardfs.formats._mds_encodings import OPAQUE, reader
+from shardfs.formats._mds_encodings import reader
 from shardfs.formats._mds_index import Column, parse_index
 from shardfs.formats._mds_shard import MdsShard
 from shardfs.formats._mds_text import split_line, split_object
 from shardfs.formats._table import item_spans
-from shardfs.model import Array, Items, Plain, Rendered
+from shardfs.model import Array, Items, Kind, Plain, Rendered
 
 ENCODINGS = (
     "bytes",
@@ -115,14 +115,14 @@ def test_what_a_value_is_never_reaches_out_of_it(encoding: str, value: bytes) ->
     if isinstance(kind, Array):
         assert kind.skip + int(kind.dtype[2:]) * math.prod(kind.shape) == len(value)
     if isinstance(kind, Items):
-        assert all(0 <= start and start + length <= len(value) for start, length in kind.spans)
+        assert all(start >= 0 and start + length <= len(value) for start, length in kind.spans)
 
 
 @given(text(max_size=20))
 def test_any_encoding_has_a_reader(encoding: str) -> None:
     for prefix in ("", "ndarray:", "ndarray:int8:", "list["):
         kind = reader(prefix + encoding)(Bytes(b"x"))
-        assert kind == OPAQUE or encoding
+        assert isinstance(kind, Kind)
 
 
 @given(lists(binary(max_size=9), max_size=6), integers(0, 3))

@@ -1,25 +1,32 @@
 from __future__ import annotations
 
+import bz2
+import gzip
 import json
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 from shardfs.blob import read_all
 from shardfs.errors import Corrupt, OutsideSource, Unreadable, Unsupported
 from shardfs.formats.mds import Mds, MdsDataset
 from shardfs.sources.local import LocalStore
+from tests.fakes import FakeServices
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from conftest import PlainServices
-
     from shardfs.model import Entry
 
 DATA = Path(__file__).parents[2] / "data" / "mds"
+
+
+@pytest.fixture
+def services() -> FakeServices:
+    return FakeServices()
 
 
 @pytest.fixture
@@ -33,7 +40,7 @@ def detected(folder: Path) -> bool:
     return Mds.detect(store, [entry.name for entry in store.list() if not entry.is_dir])
 
 
-def opened(folder: Path, services: PlainServices, names: Sequence[str] = ()) -> MdsDataset:
+def opened(folder: Path, services: FakeServices, names: Sequence[str] = ()) -> MdsDataset:
     store = LocalStore(str(folder))
     found = [entry.name for entry in store.list() if not entry.is_dir]
     return Mds.open(store, names or found, services)
@@ -119,7 +126,7 @@ def test_a_long_index_is_recognised_without_reading_it(copy: Path) -> None:
 # --- which file of a shard ---
 
 
-def test_shards_are_named_after_their_files(copy: Path, services: PlainServices) -> None:
+def test_shards_are_named_after_their_files(copy: Path, services: FakeServices) -> None:
     (copy / "shard.00001.mds.zstd").touch()
     dataset = opened(copy, services)
     first, second = dataset.shards
@@ -130,7 +137,7 @@ def test_shards_are_named_after_their_files(copy: Path, services: PlainServices)
     assert dataset.open_shard(0).costly
 
 
-def raw_shard(folder: Path, services: PlainServices) -> bytes:
+def raw_shard(folder: Path, services: FakeServices) -> bytes:
     """The uncompressed bytes of the first shard of *folder*."""
     blob = LocalStore(str(folder)).open("shard.00000.mds.zstd")
     size = json.loads((folder / "index.json").read_text())["shards"][0]["raw_data"]["bytes"]
@@ -138,7 +145,7 @@ def raw_shard(folder: Path, services: PlainServices) -> bytes:
 
 
 def test_the_uncompressed_file_is_read_where_it_is_there(
-    copy: Path, services: PlainServices
+    copy: Path, services: FakeServices
 ) -> None:
     expected = captions(opened(copy, services), 0)
     (copy / "shard.00000.mds").write_bytes(raw_shard(copy, services))
@@ -149,7 +156,7 @@ def test_the_uncompressed_file_is_read_where_it_is_there(
     assert captions(dataset, 0) == expected
 
 
-def test_a_half_made_uncompressed_file_is_not_read(copy: Path, services: PlainServices) -> None:
+def test_a_half_made_uncompressed_file_is_not_read(copy: Path, services: FakeServices) -> None:
     (copy / "shard.00000.mds").write_bytes(raw_shard(copy, services)[:-1])
     dataset = opened(copy, services)
     assert dataset.shards[0].file == "shard.00000.mds.zstd"
@@ -158,7 +165,7 @@ def test_a_half_made_uncompressed_file_is_not_read(copy: Path, services: PlainSe
 
 
 def test_a_half_made_uncompressed_file_is_better_than_none(
-    copy: Path, services: PlainServices
+    copy: Path, services: FakeServices
 ) -> None:
     (copy / "shard.00000.mds").write_bytes(raw_shard(copy, services)[:-1])
     (copy / "shard.00000.mds.zstd").unlink()
@@ -168,7 +175,7 @@ def test_a_half_made_uncompressed_file_is_better_than_none(
         shard.fields(4)
 
 
-def test_a_missing_shard_is_listed_and_says_so(copy: Path, services: PlainServices) -> None:
+def test_a_missing_shard_is_listed_and_says_so(copy: Path, services: FakeServices) -> None:
     (copy / "shard.00000.mds.zstd").unlink()
     dataset = opened(copy, services)
     assert (dataset.shards[0].records, dataset.shards[0].version) == (5, "")
@@ -180,7 +187,7 @@ def test_a_missing_shard_is_listed_and_says_so(copy: Path, services: PlainServic
 
 @pytest.mark.parametrize("name", ["../outside.mds", "a/../../outside.mds", "/etc/passwd", ""])
 def test_a_name_that_leads_outside_is_not_followed(
-    copy: Path, services: PlainServices, name: str
+    copy: Path, services: FakeServices, name: str
 ) -> None:
     (copy.parent / "outside.mds").write_bytes(raw_shard(copy, services))
     change_index(copy, raw_data={"basename": name, "bytes": 1}, zip_data=None)
@@ -200,7 +207,7 @@ def test_a_name_that_leads_outside_is_not_followed(
     ],
 )
 def test_a_shard_of_an_unknown_kind_fails_alone(
-    copy: Path, services: PlainServices, change: dict[str, Any], message: str
+    copy: Path, services: FakeServices, change: dict[str, Any], message: str
 ) -> None:
     change_index(copy, **change)
     dataset = opened(copy, services)
@@ -210,7 +217,7 @@ def test_a_shard_of_an_unknown_kind_fails_alone(
 
 
 def test_another_inflated_size_than_in_the_index_is_damage(
-    copy: Path, services: PlainServices
+    copy: Path, services: FakeServices
 ) -> None:
     change_index(copy, raw_data={"basename": "shard.00000.mds", "bytes": 6000})
     with pytest.raises(Corrupt):
@@ -219,15 +226,14 @@ def test_another_inflated_size_than_in_the_index_is_damage(
 
 @pytest.mark.parametrize("compression", ["zstd", "gz", "br", "bz2", "snappy"])
 def test_text_shards_are_compressed_with_their_meta_files(
-    tmp_path: Path, services: PlainServices, compression: str
+    tmp_path: Path, services: FakeServices, compression: str
 ) -> None:
-    import bz2
-    import gzip
+    def pack(data: bytes) -> bytes:
+        if compression in ("gz", "bz2"):
+            return gzip.compress(data) if compression == "gz" else bz2.compress(data)
+        codec = pa.Codec("brotli" if compression == "br" else compression)
+        return bytes(codec.compress(data))
 
-    import pyarrow as pa
-
-    pack = {"gz": gzip.compress, "bz2": bz2.compress}.get(compression)
-    arrow = {"br": "brotli"}.get(compression, compression)
     folder = Path(shutil.copytree(DATA / "csv_plain", tmp_path / "dataset"))
     index = json.loads((folder / "index.json").read_text())
     for shard in index["shards"]:
@@ -235,7 +241,7 @@ def test_text_shards_are_compressed_with_their_meta_files(
         for part in ("data", "meta"):
             name = shard[f"raw_{part}"]["basename"]
             data = (folder / name).read_bytes()
-            packed = pack(data) if pack else bytes(pa.Codec(arrow).compress(data))
+            packed = pack(data)
             (folder / f"{name}.{compression}").write_bytes(packed)
             (folder / name).unlink()
             shard[f"zip_{part}"] = {"basename": f"{name}.{compression}", "bytes": len(packed)}
@@ -251,7 +257,7 @@ def test_text_shards_are_compressed_with_their_meta_files(
 
 
 def test_shards_without_an_index_are_read_by_their_own_config(
-    copy: Path, services: PlainServices
+    copy: Path, services: FakeServices
 ) -> None:
     expected = captions(opened(copy, services), 0)
     (copy / "shard.00000.mds").write_bytes(raw_shard(copy, services))
@@ -269,7 +275,7 @@ def test_shards_without_an_index_are_read_by_their_own_config(
 
 
 def test_a_lone_shard_beside_its_index_is_nothing_to_report(
-    copy: Path, services: PlainServices
+    copy: Path, services: FakeServices
 ) -> None:
     dataset = opened(copy, services, ["shard.00001.mds.zstd"])
     assert [ref.name for ref in dataset.shards] == ["shard.00001"]
@@ -280,7 +286,7 @@ def test_a_lone_shard_beside_its_index_is_nothing_to_report(
 # --- the dataset ---
 
 
-def test_shards_in_sub_folders_keep_them(services: PlainServices) -> None:
+def test_shards_in_sub_folders_keep_them(services: FakeServices) -> None:
     dataset = opened(DATA / "subdirs_merged", services)
     names = [ref.name for ref in dataset.shards]
     assert names == [
@@ -293,7 +299,7 @@ def test_shards_in_sub_folders_keep_them(services: PlainServices) -> None:
     assert not dataset.owns("shard.00000.mds.zstd")
 
 
-def test_what_it_owns(services: PlainServices) -> None:
+def test_what_it_owns(services: FakeServices) -> None:
     dataset = opened(DATA / "csv_plain", services)
     owned = ["shard.00000.csv", "shard.00002.csv.meta", "index.json.tmp", "x.tmp"]
     assert [dataset.owns(path) for path in owned] == [True] * 4
@@ -303,7 +309,7 @@ def test_what_it_owns(services: PlainServices) -> None:
 
 
 def test_a_folder_that_is_listed_once_however_many_shards_it_has(
-    services: PlainServices,
+    services: FakeServices,
 ) -> None:
     listed: list[str] = []
 
@@ -316,7 +322,7 @@ def test_a_folder_that_is_listed_once_however_many_shards_it_has(
     assert sorted(listed) == ["", "0", "1", "2"]
 
 
-def test_a_folder_that_cannot_be_listed_harms_only_itself(services: PlainServices) -> None:
+def test_a_folder_that_cannot_be_listed_harms_only_itself(services: FakeServices) -> None:
     class Flaky(LocalStore):
         def list(self, prefix: str = "", /) -> Sequence[Entry]:
             if prefix == "1":
@@ -329,7 +335,7 @@ def test_a_folder_that_cannot_be_listed_harms_only_itself(services: PlainService
 
 
 def test_a_folder_that_is_not_there_harms_only_itself(
-    tmp_path: Path, services: PlainServices
+    tmp_path: Path, services: FakeServices
 ) -> None:
     folder = Path(shutil.copytree(DATA / "subdirs_merged", tmp_path / "dataset"))
     shutil.rmtree(folder / "1")
@@ -342,7 +348,7 @@ def test_a_folder_that_is_not_there_harms_only_itself(
     assert len(dataset.open_shard(4)) == 2
 
 
-def test_info(services: PlainServices) -> None:
+def test_info(services: FakeServices) -> None:
     info = opened(DATA / "comp_bz2", services).info()
     assert info == {
         "formats": ["mds"],
@@ -354,14 +360,14 @@ def test_info(services: PlainServices) -> None:
     assert json.dumps(info)
 
 
-def test_checksums_are_those_of_the_files_that_are_there(services: PlainServices) -> None:
+def test_checksums_are_those_of_the_files_that_are_there(services: FakeServices) -> None:
     checksums = list(opened(DATA / "hashes", services).checksums())
     assert {path for path, _, _ in checksums} == {"shard.00000.mds.zstd", "shard.00001.mds.zstd"}
     assert ("shard.00000.mds.zstd", "md5", "247fb462c0ec6b1da13c053b6b833c1d") in checksums
     assert len(checksums) == 8
 
 
-def test_a_dataset_without_shards(tmp_path: Path, services: PlainServices) -> None:
+def test_a_dataset_without_shards(tmp_path: Path, services: FakeServices) -> None:
     (tmp_path / "index.json").write_text('{"version": 2, "shards": []}')
     dataset = opened(tmp_path, services)
     assert dataset.shards == ()

@@ -25,10 +25,10 @@ from shardfs.model import (
     Plain,
     Rendered,
     Scalar,
-    Services,
     Shard,
 )
 from shardfs.sources.local import LocalStore
+from tests.fakes import FakeServices
 
 DATA = Path(__file__).parents[2] / "data" / "mds"
 TRUTHS = {
@@ -49,11 +49,11 @@ def sha256(data: bytes | memoryview) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def open_case(case: str, services: Services) -> Dataset:
+def open_case(case: str) -> Dataset:
     store = LocalStore(str(DATA / case))
     names = [entry.name for entry in store.list() if not entry.is_dir]
     assert Mds.detect(store, names)
-    return Mds.open(store, names, services)
+    return Mds.open(store, names, FakeServices())
 
 
 def extension(kind: Kind) -> str | None:
@@ -126,8 +126,8 @@ def check_record(shard: Shard, record: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_every_field_is_what_was_written(case: str, services: Services) -> None:
-    truth, dataset = TRUTHS[case], open_case(case, services)
+def test_every_field_is_what_was_written(case: str) -> None:
+    truth, dataset = TRUTHS[case], open_case(case)
     assert [ref.file for ref in dataset.shards] == [shard["name"] for shard in truth["shards"]]
     for index, expected in enumerate(truth["shards"]):
         shard = dataset.open_shard(index)
@@ -143,8 +143,8 @@ def test_the_corpus_is_there() -> None:
 
 
 @pytest.mark.parametrize("case", DAMAGED)
-def test_damage_stays_local(case: str, services: Services) -> None:
-    truth, dataset = TRUTHS[case], open_case(f"damaged/{case}", services)
+def test_damage_stays_local(case: str) -> None:
+    truth, dataset = TRUTHS[case], open_case(f"damaged/{case}")
     assert len(dataset.shards) == len(truth["shards"])
     for index, rule in enumerate(truth["expect"]["shards"]):
         records = {record["key"]: record for record in truth["shards"][index]["records"]}
@@ -171,11 +171,9 @@ def test_damage_stays_local(case: str, services: Services) -> None:
         ("version_3", "index.json: has version 3; only version 2 can be read"),
     ],
 )
-def test_a_dataset_that_cannot_be_opened_says_why(
-    case: str, message: str, services: Services
-) -> None:
+def test_a_dataset_that_cannot_be_opened_says_why(case: str, message: str) -> None:
     with pytest.raises(ShardfsError) as raised:
-        open_case(f"damaged/{case}", services)
+        open_case(f"damaged/{case}")
     assert message in str(raised.value)
 
 

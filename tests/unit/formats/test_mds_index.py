@@ -152,7 +152,21 @@ def test_what_is_no_index_is_damage(text: bytes) -> None:
         parse_index(text)
 
 
-WRONG = (None, True, -1, 1.5, float("nan"), "x", ["x"], {"x": 1}, 10**30, [[]], [None], [1], [True])
+WRONG: tuple[object, ...] = (
+    None,
+    True,
+    -1,
+    1.5,
+    float("nan"),
+    "x",
+    ["x"],
+    {"x": 1},
+    10**30,
+    [[]],
+    [None],
+    [1],
+    [True],
+)
 
 
 @pytest.mark.parametrize("shard", [MDS, XSV, JSON], ids=["mds", "xsv", "json"])

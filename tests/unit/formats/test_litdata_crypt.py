@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import base64
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    KeySerializationEncryption,
+    NoEncryption,
+    PrivateFormat,
+)
+
+from shardfs.errors import MissingPackage, NoKey, Unsupported
+from shardfs.formats._litdata_crypt import Cipher
+from shardfs.options import Options
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+OAEP = padding.OAEP(mgf=padding.MGF1(algorithm=SHA256()), algorithm=SHA256(), label=None)
+TOKEN = KEY.public_key().encrypt(b"plain", OAEP)
+
+
+def key_file(
+    folder: Path, key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey, password: str, stored: str
+) -> Path:
+    """As RSAEncryption.save writes it."""
+    lock: KeySerializationEncryption = NoEncryption()
+    if password:
+        lock = BestAvailableEncryption(password.encode())
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, lock)
+    state = {"private_key": pem.decode(), "public_key": "", "password": stored, "level": "sample"}
+    path = folder / "rsa.json"
+    path.write_text(json.dumps(state))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("password", "stored", "given"),
+    [
+        ("", "", None),
+        ("secret", "secret", None),
+        ("secret", "", "secret"),
+        ("secret", "x", "secret"),
+    ],
+)
+def test_rsa(tmp_path: Path, password: str, stored: str, given: str | None) -> None:
+    file = key_file(tmp_path, KEY, password, stored)
+    assert Cipher("rsa", Options(key_file=file, password=given)).decrypt(TOKEN) == b"plain"
+
+
+def test_a_wrong_password_of_a_private_key(tmp_path: Path) -> None:
+    file = key_file(tmp_path, KEY, "secret", "")
+    for given in (None, "wrong"):
+        with pytest.raises(NoKey, match="private key can't be used"):
+            Cipher("rsa", Options(key_file=file, password=given)).decrypt(TOKEN)
+
+
+def test_another_key_than_the_one_that_encrypted(tmp_path: Path) -> None:
+    other = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    cipher = Cipher("rsa", Options(key_file=key_file(tmp_path, other, "", "")))
+    for token in (TOKEN, b"", TOKEN[:-1], bytes(256)):
+        with pytest.raises(NoKey, match="does not fit"):
+            cipher.decrypt(token)
+
+
+def test_a_key_of_another_algorithm(tmp_path: Path) -> None:
+    file = key_file(tmp_path, ec.generate_private_key(ec.SECP256R1()), "", "")
+    with pytest.raises(NoKey, match="no RSA key"):
+        Cipher("rsa", Options(key_file=file)).decrypt(TOKEN)
+
+
+@pytest.mark.parametrize("algorithm", ["fernet", "rsa"])
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b"{}", b'{"salt": 5, "private_key": 5}', b'{"salt": "\xff"}']
+)
+def test_a_key_file_that_is_none(tmp_path: Path, algorithm: str, content: bytes) -> None:
+    file = tmp_path / "key"
+    file.write_bytes(content)
+    with pytest.raises(NoKey, match="is no key file of LitData"):
+        Cipher(algorithm, Options(key_file=file, password="x")).decrypt(TOKEN)
+
+
+def test_a_key_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(NoKey, match="can't be read: No such file"):
+        Cipher("rsa", Options(key_file=tmp_path / "none")).decrypt(TOKEN)
+
+
+@pytest.mark.parametrize("algorithm", ["fernet", "rsa"])
+def test_without_a_key_the_message_says_where_to_give_it(algorithm: str) -> None:
+    with pytest.raises(NoKey, match=r"SHARDFS_PASSWORD or --password-file.*--key-file"):
+        Cipher(algorithm, Options()).decrypt(TOKEN)
+
+
+def test_fernet_needs_the_password_too(tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    file.write_text(json.dumps({"salt": base64.urlsafe_b64encode(bytes(16)).decode()}))
+    with pytest.raises(NoKey, match="SHARDFS_PASSWORD"):
+        Cipher("fernet", Options(key_file=file)).decrypt(TOKEN)
+
+
+def test_an_unknown_algorithm_is_unsupported() -> None:
+    with pytest.raises(Unsupported, match='"rot13"'):
+        Cipher("rot13", Options())
+
+
+def test_the_package_is_named_where_it_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "key"
+    file.write_text(json.dumps({"salt": "AAAA"}))
+    monkeypatch.setitem(__import__("sys").modules, "cryptography.fernet", None)
+    with pytest.raises(MissingPackage, match=r"shardfs\[crypt\]"):
+        Cipher("fernet", Options(key_file=file, password="x")).decrypt(TOKEN)

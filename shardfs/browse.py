@@ -93,10 +93,10 @@ def cp(source: str, paths: list[str], target: Path, options: Options) -> int:
     with closing(open_tree(source, options)) as tree:
         for path in paths:
             node = _find(tree, path)
-            name = posixpath.basename(posixpath.normpath(path))
-            # All of a source goes straight into the folder, as its own name is not known to be one.
-            here = into and name not in ("", ".", "..", "/")
-            copying.copy(node, target / name if here else target, top=True)
+            name = posixpath.basename(path.rstrip("/"))
+            # `.` means what is in a folder, as for cp -r, and so does all of a source, whose name is none of a file.
+            within = into and name not in ("", ".", "..")
+            copying.copy(node, target / name if within else target, top=not within)
     return console.FAILED if copying.failures else 0
 
 

@@ -62,8 +62,8 @@ def check_allow_other(conf: Path) -> None:
         raise UsageError(f"allow_other and allow_root need the line user_allow_other in {conf}")
 
 
-def refusal(words: str) -> UsageError:
-    """What to tell the user when mounting failed and libfuse or fusermount3 said *words* on stderr."""
+def refusal(place: str, words: str) -> UsageError:
+    """What to tell the user when mounting on *place* failed and libfuse or fusermount3 said *words* on stderr."""
     lines = [line.strip() for line in words.splitlines() if line.strip()]
     said = "; ".join(re.sub(r"^(fuse|fusermount3?): ", "", line) for line in lines)
     cure = ""
@@ -74,4 +74,4 @@ def refusal(words: str) -> UsageError:
         )
     elif "Permission denied" in said:
         cure = " (ordinary users must own the mount point, and AppArmor must allow it)"
-    return UsageError(f"cannot be mounted: {said or 'libfuse gave no reason'}{cure}")
+    return UsageError(f"cannot mount on {place}: {said or 'libfuse gives no reason'}{cure}")

@@ -25,7 +25,8 @@ class Memory:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._held: OrderedDict[int, tuple[Any, int]] = OrderedDict()
+        # By identity of the owner: value, size, and a reference that lets go when the owner dies.
+        self._held: OrderedDict[int, tuple[Any, int, weakref.ref[Any]]] = OrderedDict()
         self._total = 0
         # Reentrant: a collection inside the lock may run the finalizer of another owner, which needs it too.
         self._lock = threading.RLock()
@@ -52,10 +53,10 @@ class Memory:
         """Let *owner* hold *value*, which takes *size* bytes, until it dies or the budget wants them back."""
         key = id(owner)
         with self._lock:
-            if key not in self._held:
-                weakref.finalize(owner, self._drop, key).atexit = False
-            self._total += size - self._held.get(key, (None, 0))[1]
-            self._held[key] = value, size
+            held = self._held.get(key)
+            self._total += size - (held[1] if held else 0)
+            grip = held[2] if held else weakref.ref(owner, lambda _: self._drop(key))
+            self._held[key] = value, size, grip
             self._held.move_to_end(key)
             self._evict()
 
@@ -64,8 +65,8 @@ class Memory:
         key = id(owner)
         with self._lock:
             if key in self._held:
-                value, before = self._held[key]
-                self._held[key] = value, size
+                value, before, grip = self._held[key]
+                self._held[key] = value, size, grip
                 self._total += size - before
                 self._evict()
 
@@ -75,13 +76,13 @@ class Memory:
 
     def _drop(self, key: int) -> None:
         with self._lock:
-            _, size = self._held.pop(key, (None, 0))
-            self._total -= size
+            held = self._held.pop(key, None)
+            self._total -= held[1] if held else 0
 
     def _evict(self) -> None:
         while self._total > self._limit and len(self._held) > 1:
-            _, (_, size) = self._held.popitem(last=False)
-            self._total -= size
+            _, held = self._held.popitem(last=False)
+            self._total -= held[1]
 
 
 class Derived:

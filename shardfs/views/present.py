@@ -70,11 +70,13 @@ class Presenter:
     def _present(self, field: Field) -> Sequence[File]:
         if field.filename is not None:
             return (File(*split_filename(field.filename), self._content(field)),)
+        view = self._views.get(type(field.kind))
+        if view is None:
+            return (File(field.name, UNKNOWN, field.data),)
         if isinstance(field.data, Broken):
             return (File(field.name, _expected(field.kind), field.data),)
-        view = self._views.get(type(field.kind))
         try:
-            files = view(field) if view else None
+            files = view(field)
         except Unreadable:
             raise
         except ShardfsError as error:

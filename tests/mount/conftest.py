@@ -147,9 +147,6 @@ def _clear(folder: Path) -> None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
                 os.kill(pid, signal.SIGKILL)
+    detach = ["umount", "-l"] if os.geteuid() == 0 else ["fusermount3", "-u", "-z"]
     for place in reversed(below):
-        subprocess.run(
-            ["fusermount3", "-u", "-z", place.replace("\\040", " ")],
-            check=False,
-            capture_output=True,
-        )
+        subprocess.run([*detach, place.replace("\\040", " ")], check=False, capture_output=True)

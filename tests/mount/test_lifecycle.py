@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
     from tests.mount.conftest import Runner
 
+DATA = Path(__file__).parents[1] / "data"
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount")
+
 CAPTION = "chunk-0-0/000000/caption.txt"
 WORDS = b"A red bicycle leaning against a brick wall"
 
@@ -412,11 +415,40 @@ def test_nothing_can_be_written_and_the_source_is_never_touched(shardfs: Runner)
         with pytest.raises(OSError, match="Read-only") as error:
             write(shardfs.place)
         assert error.value.errno == errno.EROFS, name
-    for path in shardfs.place.rglob("*"):
-        if path.is_file():
-            path.read_bytes()
+    assert read_all(shardfs.place) > 40
     assert shardfs("umount", shardfs.place).returncode == 0
     assert snapshot(shardfs.source) == before
+
+
+def read_all(folder: Path) -> int:
+    """The number of files, all of which could be read."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert all(len(path.read_bytes()) == path.stat().st_size for path in files)
+    return len(files)
+
+
+@needs_root
+def test_a_source_that_is_mounted_read_only(shardfs: Runner) -> None:
+    subprocess.run(["mount", "--bind", "-r", shardfs.source, shardfs.source], check=True)
+    shardfs.mount()
+    assert read_all(shardfs.place) > 40
+
+
+@needs_root
+def test_a_cache_folder_that_is_full(shardfs: Runner) -> None:
+    cache = shardfs.folder / "full"
+    cache.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "none", cache], check=True)
+    with contextlib.suppress(OSError), (cache / "filler").open("wb", buffering=0) as file:
+        while file.write(bytes(4096)):
+            pass
+    source = DATA / "mds" / "comp_zstd_level"
+    run = shardfs("mount", source, shardfs.place, "--cache-dir", cache)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert read_all(shardfs.place) > 10
+    (pid,) = shardfs.daemons(shardfs.place)
+    assert not is_gone(pid)
+    assert [path.name for path in cache.rglob("*") if path.is_file()] == ["filler"]
 
 
 @pytest.mark.parametrize("option", ["--no-disk-cache", "--cache-dir={folder}/elsewhere", ""])

@@ -170,6 +170,8 @@ def test_cp_writes_through_no_link(tmp_path: Path, capsys: pytest.CaptureFixture
     assert (target / "000000" / "caption.txt").read_bytes() == CAPTION
     assert not (target / "000000" / "caption.txt").is_symlink()
     assert names(target / "000002") == sorted(FIELDS)
+    assert shardfs("cp", DATA, "chunk-0-0/000001", target) == 1
+    assert names(outside) == ["file", "folder"]
 
 
 def test_cp_goes_on_after_damage_and_leaves_no_half_files(

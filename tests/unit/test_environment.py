@@ -86,7 +86,7 @@ def test_others_are_let_in_only_where_the_administrator_says_so(
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("", "libfuse gave no reason"),
+        ("", "/m: libfuse gives no reason"),
         ("fuse: unknown option\n\n", "unknown option"),
         ("fusermount3: mount failed: Operation not permitted\n", "apparmor"),
         ("fusermount3: user has no write access to mountpoint /m", "user has no write access"),
@@ -94,6 +94,6 @@ def test_others_are_let_in_only_where_the_administrator_says_so(
     ],
 )
 def test_refusals_are_one_line_with_a_cure(words: str, told: str) -> None:
-    message = str(environment.refusal(words))
+    message = str(environment.refusal("/m", words))
     assert told in message
     assert "\n" not in message

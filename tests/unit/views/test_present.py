@@ -114,6 +114,13 @@ def test_raw_shows_the_stored_bytes(kind: Kind, data: bytes, extension: str) -> 
     assert file.extension == (extension if isinstance(kind, (Plain, Encoded)) else ".bin")
 
 
+def test_raw_names_do_not_depend_on_damage() -> None:
+    broken = Broken(Corrupt("bad"))
+    fields = [Field("x", Scalar("<i4"), broken), Field("y", Encoded(".jpg"), broken)]
+    files = Presenter(Memory(0), raw=True).files(fields)
+    assert [file.extension for file in files] == [".bin", ".jpg"]
+
+
 def test_raw_lists_are_one_file() -> None:
     blob = Bytes(GIF + GIF)
     field = Field("x", Items(Encoded(), ((0, 14), (14, 14))), blob)

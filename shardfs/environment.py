@@ -63,9 +63,8 @@ def check_allow_other(conf: Path) -> None:
 
 
 def refusal(place: str, words: str) -> UsageError:
-    """What to tell the user when mounting on *place* failed and libfuse or fusermount3 said *words* on stderr."""
-    lines = [line.strip() for line in words.splitlines() if line.strip()]
-    said = "; ".join(re.sub(r"^(fuse|fusermount3?): ", "", line) for line in lines)
+    """What to tell the user when mounting on *place* failed and libfuse or fusermount3 said *words*, in one line."""
+    said = re.sub(r"\b(fuse|fusermount3?): ", "", words)
     cure = ""
     if "Operation not permitted" in said:
         cure = (

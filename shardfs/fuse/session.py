@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 import pyfuse3
 import trio
 
-from shardfs.errors import UsageError
+from shardfs.environment import refusal
 from shardfs.fuse.loop import FastLoop
 from shardfs.fuse.operations import Operations
 
@@ -53,7 +53,7 @@ def mount(tree: Tree, mountpoint: Path, settings: MountOptions, ready: Callable[
                 operations = Operations(tree, settings, loop)
                 pyfuse3.init(operations, str(mountpoint), _fuse_options(settings))
             except RuntimeError as error:
-                raise UsageError(f"cannot mount on {mountpoint}: {words() or error}") from error
+                raise refusal(str(mountpoint), words() or str(error)) from error
         try:
             trio.run(_serve, mountpoint, settings, ready)
         finally:

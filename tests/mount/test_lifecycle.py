@@ -190,6 +190,21 @@ def test_what_failed_in_the_background_is_in_the_log_too(shardfs: Runner) -> Non
     assert run.stderr.removeprefix("shardfs: ").strip() in log.read_text()
 
 
+@needs_root
+def test_a_system_that_forbids_mounting(shardfs: Runner) -> None:
+    command = shardfs.command("mount", shardfs.source, shardfs.place)
+    run = subprocess.run(
+        ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin", *command],
+        capture_output=True,
+        text=True,
+        env=shardfs.env,
+    )
+    assert run.returncode == 2
+    assert is_one_line(run.stderr)
+    assert f"{shardfs.place}: mount failed: Operation not permitted (" in run.stderr
+    assert "SYS_ADMIN" in run.stderr
+
+
 def test_a_live_mount_is_not_mounted_again(shardfs: Runner) -> None:
     shardfs.mount()
     run = shardfs("mount", shardfs.source, shardfs.place)

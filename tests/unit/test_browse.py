@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from shardfs.cli import main
+from shardfs.errors import Corrupt
+from shardfs.tree.paths import Node
 
 DATA = Path(__file__).parents[1] / "data" / "litdata" / "plain_dict"
 FIELDS = ["image.jpg", "label.txt", "caption.txt"]
@@ -191,6 +193,18 @@ def test_cp_goes_on_after_damage_and_leaves_no_half_files(
         assert path.read_bytes() == (whole / path.relative_to(target)).read_bytes()
     assert names(target / "chunk-0-1") == names(whole / "chunk-0-1")
     assert (target / "chunk-0-0" / "000000" / "caption.txt").read_bytes() == CAPTION
+
+
+def test_cp_leaves_nothing_of_a_file_that_fails_midway(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(node: Node, offset: int = 0, length: int | None = None) -> memoryview:
+        raise Corrupt("torn")
+
+    monkeypatch.setattr(Node, "read", fail)
+    assert shardfs("cp", DATA, "chunk-0-0/000000", tmp_path / "new") == 1
+    assert capsys.readouterr().err == "shardfs: torn\n" * 3
+    assert names(tmp_path / "new") == []
 
 
 # --- info --------------------------------------------------------------------------------------------------

@@ -27,6 +27,11 @@ class Options:
         fanout: records a folder at most, 0 for no limit.
         raw: show every field as its stored bytes.
         splits: show the configs and splits that a source declares as folders.
+        config: the only config to show, "" for all.
+        split: the only split to show, "" for all.
+        columns: the only fields to show, by name; none for all.
+        rank: which of *world* readers this mount is for; it shows every world-th shard or row.
+        world: how many readers share the dataset, 0 or 1 for no sharing.
         follow_links: follow symbolic links that leave the source.
         block_size: tokens a record for token datasets, 0 for one record a document.
         password: what unlocks an encrypted dataset; never printed.
@@ -43,6 +48,11 @@ class Options:
     fanout: int = 0
     raw: bool = False
     splits: bool = True
+    config: str = ""
+    split: str = ""
+    columns: tuple[str, ...] = ()
+    rank: int = 0
+    world: int = 0
     follow_links: bool = False
     block_size: int = 0
     password: str | None = None
@@ -87,7 +97,7 @@ class MountOptions:
     file_mode: int = 0o444
     metadata_ttl: float = INDEFINITE
     read_ahead: int = 1 << 20
-    max_threads: int = 16
+    max_threads: int = 64
     fsname: str = "shardfs"
     auto_unmount: bool = False
     debug: bool = False

@@ -11,14 +11,12 @@ import struct
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import pairwise
-from threading import Lock
 from typing import TYPE_CHECKING, Any
-
-from cachetools import LRUCache, cached
 
 from shardfs.blob import Blob, Bytes, Slice, read_exactly
 from shardfs.errors import Corrupt, TooLarge, Unsupported
 from shardfs.formats._flatbuffer import Table
+from shardfs.formats._recent import Recent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -149,10 +147,14 @@ class IpcFile:
             raise Corrupt("an Arrow file without a schema")
         self.columns = parse_schema(schema)
         self._blocks = footer.structs(3, _BLOCK)
-        self.batch = cached(LRUCache(_RECENT), lock=Lock())(self._batch)
+        self._recent: Recent[Batch] = Recent(_RECENT)
 
     def __len__(self) -> int:
         return len(self._blocks)
+
+    def batch(self, number: int) -> Batch:
+        """The rows of a batch. Raises Corrupt, Unsupported."""
+        return self._recent.get(number, self._batch)
 
     def _batch(self, number: int) -> Batch:
         offset, length, body_length = self._blocks[number]

@@ -4,29 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shardfs.blob import Blob, Bytes, Slice, read_all
+from shardfs.blob import Blob, Broken, Bytes, Slice, read_all
 from shardfs.errors import Corrupt, NoKey, Unsupported
 from shardfs.formats._litdata_arrow import ArrowShard, arrow_file
 from shardfs.formats._litdata_crypt import Cipher
 from shardfs.formats._litdata_leaves import width
+from shardfs.formats._litdata_readers import PyTreeReader, Reader, WholeReader, guess_reader
 from shardfs.formats._litdata_records import (
     FRAMES_MAGIC,
     BlockRecords,
-    ChunkShard,
     FrameRecords,
     LockedRecords,
     PackedRecords,
-    PyTreeReader,
-    Reader,
     Records,
     TableRecords,
-    WholeReader,
-    guess_reader,
 )
 from shardfs.formats._table import OffsetTable, read_u32
-from shardfs.model import Array
+from shardfs.model import Array, Field, NumberedKeys
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from shardfs.formats._litdata_index import Chunk, Config, Leaf
     from shardfs.model import Services, Shard
 
@@ -34,6 +32,29 @@ if TYPE_CHECKING:
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _U32 = 4
 _OFFSETS = 1 << 32
+
+
+class ChunkShard(NumberedKeys):
+    """A chunk as a shard."""
+
+    __slots__ = ("_reader", "_records", "columns", "costly")
+
+    def __init__(self, records: Records, reader: Reader, *, costly: bool) -> None:
+        self._records, self._reader, self.costly = records, reader, costly
+        self.columns = tuple(dict.fromkeys(name for name, _ in reader.declared))
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def fields(self, index: int, /) -> Sequence[Field]:
+        try:
+            return self._reader.fields(self._records.record(index))
+        except NoKey as error:  # what is in it is known all the same
+            broken = Broken(error)
+            return [Field(name, kind, broken) for name, kind in self._reader.declared]
+
+    def close(self) -> None:
+        """Nothing is held open but by the blobs."""
 
 
 class ChunkOpener:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
 
 from shardfs.errors import NotFound
 from shardfs.model import Entry
 from shardfs.registry import FORMATS, Row, load
+from shardfs.tree.slicing import sliced
+from shardfs.tree.splits import declared_splits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,9 +62,26 @@ class Selection:
         return self._store.open(path)
 
 
+class Found(NamedTuple):
+    """A dataset, and where it belongs.
+
+    Attributes:
+        store: what its paths are relative to.
+        base: the folder of that store in the folder that was looked into ("": that folder itself).
+        folder: the folder in the tree that its shards stand in, None where its own names say so.
+        indexed: whether an index gives the order of its shards.
+    """
+
+    dataset: Dataset
+    store: Store
+    base: str = ""
+    folder: tuple[str, ...] | None = None
+    indexed: bool = False
+
+
 def discover(
     store: Store, entries: Sequence[Entry], services: Services, *, indexed: bool, named: bool
-) -> list[Dataset]:
+) -> list[Found]:
     """The datasets among *entries*, which lie at the top of *store*, in the order in which they are listed.
 
     Args:
@@ -72,29 +92,52 @@ def discover(
         Corrupt, Unsupported: an index can't be read; the message names it.
     """
     names = [entry.name for entry in entries if not entry.is_dir and not entry.problem]
-    datasets: list[Dataset] = []
+    found: list[Found] = []
     for row in FORMATS if indexed else ():
         if any(fnmatchcase(name, marker) for marker in row.markers for name in names):
             kind: type[Format] = load("formats", row)
             if kind.detect(store, names):
-                dataset = kind.open(store, names, services)
-                datasets.append(dataset)
-                names = [name for name in names if not dataset.owns(name)]
-    for row, files in _by_suffix(names, named=named):
-        kind = load("formats", row)
-        if kind.detect(store, files):
-            datasets.append(kind.open(store, files, services))
-    return datasets
+                found.append(Found(kind.open(store, names, services), store, indexed=True))
+                names = [name for name in names if not found[-1].dataset.owns(name)]
+    if indexed and not found:
+        found = _declared(store, names, services)
+        claimed = {f"{f.base}/{ref.file}".lstrip("/") for f in found for ref in f.dataset.shards}
+        names = [name for name in names if name not in claimed]
+    found += [Found(dataset, store) for dataset in _by_suffix(store, names, services, named=named)]
+    rank, world = services.options.rank, services.options.world
+    return [one._replace(dataset=sliced(one.dataset, rank, world)) for one in found]
 
 
-def _by_suffix(names: Sequence[str], *, named: bool) -> list[tuple[Row, list[str]]]:
-    """The names that end in a suffix of a format, by format; the longest suffix decides."""
+def _declared(store: Store, names: Sequence[str], services: Services) -> list[Found]:
+    """The datasets in the splits that the source declares."""
+    splits = declared_splits(store, names, services)
+    alone = len({split.config for split in splits}) == 1
+    found = []
+    for split in splits:
+        for base, paths in groupby(split.files, key=lambda path: path.rpartition("/")[0]):
+            part = SubStore(store, base) if base else store
+            files = [path.rpartition("/")[2] for path in paths]
+            where = split.folder(alone=alone)
+            datasets = _by_suffix(part, files, services, named=True)
+            found += [Found(dataset, part, base, where) for dataset in datasets]
+    return found
+
+
+def _by_suffix(
+    store: Store, names: Sequence[str], services: Services, *, named: bool
+) -> list[Dataset]:
+    """Datasets of the files that end in a suffix of a format; the longest suffix decides."""
     groups: dict[str, tuple[Row, list[str]]] = {}
     for name in names:
         row = None if name.startswith(".") else _row(name.lower(), named=named)
         if row is not None:
             groups.setdefault(row.name, (row, []))[1].append(name)
-    return list(groups.values())
+    datasets: list[Dataset] = []
+    for row, files in groups.values():
+        kind: type[Format] = load("formats", row)
+        if kind.detect(store, files):
+            datasets.append(kind.open(store, files, services))
+    return datasets
 
 
 def _row(name: str, *, named: bool) -> Row | None:

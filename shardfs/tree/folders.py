@@ -31,12 +31,14 @@ from shardfs.tree.inodes import (
     split_special,
 )
 from shardfs.tree.nodes import Attr, Listed, NoLinks, Type
+from shardfs.tree.splits import split_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from shardfs.blob import Blob
     from shardfs.model import Dataset, Entry, Services, Store
+    from shardfs.tree.discover import Found
     from shardfs.tree.shards import ShardSpace
 
 
@@ -48,10 +50,25 @@ class Placed(NamedTuple):
 
 
 class Owner(NamedTuple):
-    """A dataset in this folder or above, and the path from its folder to this one ("" or ending in `/`)."""
+    """A dataset that may own files in a folder.
+
+    Attributes:
+        above: the folders between this one and the one that the dataset's paths begin in, if that lies below.
+        path: the path from there to this folder, "" or ending in `/`, if that lies above.
+    """
 
     dataset: Dataset
+    above: tuple[str, ...]
     path: str
+
+    def owns(self, name: str) -> bool:
+        return not self.above and self.dataset.owns(self.path + name)
+
+    def below(self, name: str) -> Owner | None:
+        """The same in the folder *name*; None where the dataset has nothing to do with it."""
+        if not self.above:
+            return self._replace(path=f"{self.path}{name}/")
+        return self._replace(above=self.above[1:]) if self.above[0] == name else None
 
 
 class Child(NamedTuple):
@@ -113,22 +130,31 @@ class FolderSpace(NoLinks):
         entries = list(folder.store.list()) if folder.store is not None else []
         placed, owners = list(folder.placed), folder.owners
         if folder.store is not None:
-            # Below a dataset whose shards lie here, an index is that of a part which the dataset has taken in.
             free = [e for e in entries if not _owned(e, owners)]
-            datasets = discover(
+            # Below a dataset whose shards lie here, an index is that of a part which that has taken in.
+            found = discover(
                 folder.store, free, self._services, indexed=not placed, named=folder.named
             )
-            for dataset in datasets:
-                first = self._shards.add(dataset, folder.store)
-                placed += [
-                    Placed(tuple(ref.name.split("/")), first + index)
-                    for index, ref in enumerate(dataset.shards)
-                ]
-            owners = (*(Owner(dataset, "") for dataset in datasets), *owners)
+            placed += self._take(found)
+            own = [Owner(f.dataset, tuple(filter(None, f.base.split("/"))), "") for f in found]
+            owners = (*own, *owners)
         with self._lock:
             self.total_size += sum(entry.size for entry in entries)
         entries = [e for e in entries if not _owned(e, owners)]
         return self._arrange(number, folder, placed, owners, entries)
+
+    def _take(self, found: Sequence[Found]) -> list[Placed]:
+        """Number the shards of new datasets, in listing order: by their index, else by the names of their files."""
+        placed: list[tuple[bytes, Placed]] = []
+        for dataset, store, _, where, indexed in found:
+            first = self._shards.add(dataset, store)
+            for number, ref in enumerate(dataset.shards, first):
+                own = tuple(ref.name.split("/"))
+                parts = own if where is None else (*where, own[-1])
+                order = b"" if indexed or where else to_bytes(ref.file)
+                placed.append((order, Placed(parts, number)))
+        placed.sort(key=lambda pair: pair[0])  # stable: equal keys stay in the order of their index
+        return [shard for _, shard in placed]
 
     def _arrange(
         self,
@@ -144,8 +170,12 @@ class FolderSpace(NoLinks):
         for shard in placed:
             if len(shard.parts) > 1:
                 below.setdefault(shard.parts[0], []).append(Placed(shard.parts[1:], shard.number))
-        real = {entry.name: entry for entry in entries if entry.is_dir}
-        folders = sorted({*below, *real}, key=to_bytes)
+        real = {e.name: e for e in entries if e.is_dir and self._has_rest(folder, e.name, owners)}
+        # Splits in the order that the source gives them, then what else there is.
+        folders = [*below, *(name for name in real if name not in below)]
+        if folder.store is not None and not below:
+            order = split_order(folder.store, [entry.name for entry in entries])
+            folders.sort(key=lambda name: order.index(name) if name in order else len(order))
         named = self._shard_names(here, folders)
         children = [Child(folder_or_shard, None) for _, folder_or_shard in named]
         pairs = [(name, "") for name, _ in named]
@@ -159,6 +189,19 @@ class FolderSpace(NoLinks):
                 children.append(Child(special_ino(Special.FILE, number << 32 | position), entry))
                 pairs.append(split_extension(escape(entry.name)))
         return dict(zip(distinct(pairs), children, strict=True))
+
+    def _has_rest(self, folder: Folder, name: str, owners: tuple[Owner, ...]) -> bool:
+        """Whether a folder of the source shows anything that no split has taken away from it."""
+        below = tuple(b for owner in owners if owner.above and (b := owner.below(name)))
+        if not below or folder.store is None:
+            return True
+        store = SubStore(folder.store, name)
+        return any(
+            self._has_rest(Folder("", store, 0), entry.name, below)
+            if entry.is_dir
+            else not _owned(entry, below)
+            for entry in store.list()
+        )
 
     def _shard_names(self, here: Sequence[Placed], folders: Sequence[str]) -> list[tuple[str, Ino]]:
         """(name, inode number) of shards: where two children would get one name, each keeps its full file name."""
@@ -180,7 +223,7 @@ class FolderSpace(NoLinks):
     ) -> int:
         path = f"{above.path}/{escape(name)}" if above.path else escape(name)
         store = SubStore(above.store, name) if entry is not None and above.store else None
-        handed = tuple(Owner(owner.dataset, f"{owner.path}{name}/") for owner in owners)
+        handed = tuple(below for owner in owners if (below := owner.below(name)) is not None)
         mtime_ns = entry.mtime_ns if entry is not None else above.mtime_ns
         with self._lock:
             self._folders.append(Folder(path, store, mtime_ns, False, tuple(placed), handed))
@@ -268,4 +311,4 @@ class FolderSpace(NoLinks):
 
 
 def _owned(entry: Entry, owners: Sequence[Owner]) -> bool:
-    return any(owner.dataset.owns(owner.path + entry.name) for owner in owners)
+    return any(owner.owns(entry.name) for owner in owners)

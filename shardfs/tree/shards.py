@@ -110,6 +110,7 @@ class OpenShard:
     ) -> None:
         self.shard, self.ref, self._presenter = shard, ref, presenter
         self._memory, self._known, self._serial = memory, known, next(_serials)
+        self._columns = frozenset(options.columns)
         self.places = Places(shard.capacity)
         self.layout = self._make_layout(options)
 
@@ -156,6 +157,7 @@ class OpenShard:
         shown = [
             (field, file)
             for field in self.shard.fields(record)
+            if not self._columns or field.name in self._columns
             for file in self._presenter.files((field,))
         ]
         if len(shown) > self.places.max_fields:
@@ -307,7 +309,7 @@ class ShardSpace(NoLinks):
         if self._index is None or not (shard.costly and ref.version):
             return None
         options = self._options
-        look = f"listing {VERSION} raw={options.raw} block_size={options.block_size}"
+        look = f"listing {VERSION} {options.raw} {options.block_size} {options.columns}"
         key = f"{store.url}/{ref.file}\0{ref.version}\0{look}"
         kept = None if options.rebuild_index else self._index.get(key)
         if kept is not None:

@@ -8,19 +8,21 @@ import zstandard
 
 from shardfs.blob import Bytes, Slice, no_wait, stored_at
 from shardfs.errors import Corrupt, NoKey, Unsupported, WouldBlock
+from shardfs.formats._litdata_chunk import ChunkShard
 from shardfs.formats._litdata_leaves import leaf_type
-from shardfs.formats._litdata_records import (
-    BlockRecords,
-    ChunkShard,
-    FrameRecords,
-    LockedRecords,
+from shardfs.formats._litdata_readers import (
     Near,
-    PackedRecords,
     PyTreeReader,
-    TableRecords,
     WholeReader,
     count_leaves,
     guess_reader,
+)
+from shardfs.formats._litdata_records import (
+    BlockRecords,
+    FrameRecords,
+    LockedRecords,
+    PackedRecords,
+    TableRecords,
 )
 from shardfs.formats._table import OffsetTable
 from shardfs.model import Encoded, Plain

@@ -18,7 +18,7 @@ FIELDS: dict[str, Any] = {
     "time": {"dtype": "<i8", "shape": [], "tensor": False},
     "wave": {"dtype": "<c8", "shape": [3], "tensor": False},
 }
-SCHEMA = {
+SCHEMA: dict[str, Any] = {
     "version": 1,
     "fields": FIELDS,
     "field_order": list(FIELDS),

@@ -1,0 +1,283 @@
+"""What every measurement needs: mounts that are cleared away whatever happens, pairs of repeats, a table.
+
+Two things are compared by doing them in turn, each on a mount of its own that nobody used before; what comes out is
+the median of either and the median of the ratios of the pairs, since a busy machine slows both sides of a pair alike.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+import socket
+import statistics
+import subprocess
+import sysconfig
+import tempfile
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+# Seconds that a mount may take to be ready, and a daemon to end.
+_PATIENCE = 60.0
+
+
+# --- mounts ------------------------------------------------------------------------------------------------
+
+
+class Memory(NamedTuple):
+    """Bytes of memory that a process has now, and had at most (VmRSS, VmHWM)."""
+
+    now: int
+    peak: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A mounted tree.
+
+    Attributes:
+        path: where it is mounted.
+        seconds: from the start of the program until the mount could be used.
+    """
+
+    path: Path
+    daemon: subprocess.Popen[bytes]
+    seconds: float
+
+    def memory(self) -> Memory:
+        lines = Path(f"/proc/{self.daemon.pid}/status").read_text().splitlines()
+        sizes = {line.split(":")[0]: line.split()[1] for line in lines if line.endswith(" kB")}
+        return Memory(int(sizes["VmRSS"]) << 10, int(sizes["VmHWM"]) << 10)
+
+
+@contextmanager
+def shardfs(source: Path, *options: str) -> Iterator[Mount]:
+    """*source* mounted by shardfs, whose disk cache is empty at first."""
+    program = str(Path(sysconfig.get_path("scripts")) / "shardfs")
+    with (
+        tempfile.TemporaryDirectory() as name,
+        socket.socket(type=socket.SOCK_DGRAM, family=socket.AF_UNIX) as ready,
+    ):
+        folder = Path(name)
+        ready.bind(str(folder / "ready"))
+        ready.setblocking(False)
+        env = {
+            **os.environ,
+            "NOTIFY_SOCKET": str(folder / "ready"),
+            "XDG_CACHE_HOME": str(folder / "cache"),
+            "XDG_RUNTIME_DIR": str(folder),
+        }
+        place = folder / "mnt"
+        command = [program, "mount", "-f", "--quiet", *options, str(source), str(place)]
+        with _running(command, place, lambda: _has_message(ready), env) as mount:
+            yield mount
+
+
+def _has_message(ready: socket.socket) -> bool:
+    """Whether the daemon has said that it is ready, sd_notify(3)."""
+    try:
+        return ready.recv(4096).startswith(b"READY=1")
+    except BlockingIOError:
+        return False
+
+
+class Passthrough:
+    """libfuse's example that shows a folder as it is, in C: about the least that FUSE costs."""
+
+    _EXAMPLES = Path("/usr/share/doc/libfuse3-dev/examples")
+
+    def __init__(self, folder: Path) -> None:
+        """Compile it in *folder*. Raises OSError, CalledProcessError where something for that is missing."""
+        self._program = folder / "passthrough_ll"
+        flags = subprocess.run(
+            ["pkg-config", "--cflags", "--libs", "fuse3"],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        source, output = str(self._EXAMPLES / "passthrough_ll.c"), str(self._program)
+        subprocess.run(
+            ["cc", "-O2", source, "-o", output, *shlex.split(flags.stdout)],
+            check=True,
+            capture_output=True,
+        )
+
+    @contextmanager
+    def mount(self, source: Path) -> Iterator[Mount]:
+        """*source* mounted, cached by the kernel as long as the mount lives."""
+        with tempfile.TemporaryDirectory() as name:
+            place = Path(name) / "mnt"
+            place.mkdir()
+            # So many threads are the default, which some versions of the example ask for in a way that is refused.
+            options = f"source={source},cache=always,max_threads=10"
+            command = [str(self._program), "-f", "-o", options, str(place)]
+            with _running(command, place, lambda: os.path.ismount(place), None) as mount:
+                yield mount
+
+
+@contextmanager
+def _running(
+    command: Sequence[str], place: Path, ready: Callable[[], bool], env: dict[str, str] | None
+) -> Iterator[Mount]:
+    started = time.perf_counter()
+    daemon = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL)
+    try:
+        while not ready():
+            if daemon.poll() is not None or time.perf_counter() - started > _PATIENCE:
+                raise RuntimeError(f"{shlex.join(command)}: no mount after all")
+            time.sleep(0.001)
+        seconds = time.perf_counter() - started
+        yield Mount(place, daemon, seconds)
+    finally:
+        _end(daemon, place)
+
+
+def _end(daemon: subprocess.Popen[bytes], place: Path) -> None:
+    """Let a daemon unmount, or make it."""
+    daemon.terminate()
+    try:
+        daemon.wait(_PATIENCE)
+    except subprocess.TimeoutExpired:
+        daemon.kill()
+        daemon.wait()
+    mounted = (line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines())
+    if str(place) in mounted:
+        subprocess.run(["fusermount3", "-u", "-z", str(place)], check=False)
+
+
+# --- pairs -------------------------------------------------------------------------------------------------
+
+
+class Sample(NamedTuple):
+    """One repeat: how long it took, and how much was done (bytes, entries), which must be the same on both sides."""
+
+    seconds: float
+    done: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """The seconds of repeats done in turn."""
+
+    ours: tuple[float, ...]
+    theirs: tuple[float, ...]
+
+    @property
+    def ratio(self) -> float:
+        """How many times as long as theirs ours took: the median of the pairs."""
+        return statistics.median(a / b for a, b in zip(self.ours, self.theirs, strict=True))
+
+
+def pairs(repeats: int, ours: Callable[[], Sample], theirs: Callable[[], Sample]) -> Pairs:
+    """*repeats* pairs of both, each pair in the other order than the one before."""
+    first, second = [], []
+    for number in range(repeats):
+        if number % 2:
+            b, a = theirs(), ours()
+        else:
+            a, b = ours(), theirs()
+        if a.done != b.done:
+            raise RuntimeError(f"not the same was done: {a.done} here, {b.done} there")
+        first.append(a.seconds)
+        second.append(b.seconds)
+    return Pairs(tuple(first), tuple(second))
+
+
+# --- the table ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """What a figure should be: at most *limit*, or at least that."""
+
+    limit: float
+    show: Callable[[float], str]
+    at_least: bool = False
+
+    def __str__(self) -> str:
+        return f"{'≥' if self.at_least else '≤'} {self.show(self.limit)}"
+
+    def judge(self, figure: float) -> str:
+        return "yes" if (figure >= self.limit) == self.at_least or figure == self.limit else "NO"
+
+
+class Row(NamedTuple):
+    """A line of the table."""
+
+    what: str
+    ours: str
+    reference: str = ""
+    ratio: str = ""
+    aim: str = ""
+    met: str = ""
+
+
+_HEAD = Row("measure", "shardfs", "reference", "ratio", "aim", "met")
+
+
+def compared(what: str, found: Pairs, reference: str, aim: Aim | None = None) -> Row:
+    """A line of *found*: the times of both, and how many times as long ours took (for an aim of at least: as fast)."""
+    ratio = 1 / found.ratio if aim is not None and aim.at_least else found.ratio
+    return Row(
+        what,
+        seconds(statistics.median(found.ours)),
+        f"{seconds(statistics.median(found.theirs))} {reference}",
+        times(ratio),
+        *(("", "") if aim is None else (str(aim), aim.judge(ratio))),
+    )
+
+
+def table(rows: Iterable[Row]) -> str:
+    """The lines as a table in Markdown that can be read as it is, too."""
+    lines = [_HEAD, *rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(_HEAD))]
+    rule = Row(*("-" * width for width in widths))
+    return "\n".join(
+        "| "
+        + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        + " |"
+        for line in [_HEAD, rule, *lines[1:]]
+    )
+
+
+def times(value: float) -> str:
+    return f"{value:.2f} ×"
+
+
+def seconds(value: float) -> str:
+    for unit, factor in (("s", 1.0), ("ms", 1e3)):
+        if value * factor >= 1:
+            return f"{value * factor:.3g} {unit}"
+    return f"{value * 1e6:.3g} µs"
+
+
+def megabytes(value: float) -> str:
+    return f"{value / 1e6:.1f} MB"
+
+
+def machine() -> str:
+    """The machine and the programs that were measured, in a line."""
+    info = Path("/proc/cpuinfo").read_text()
+    models = [
+        line.partition(": ")[2] for line in info.splitlines() if line.startswith("model name")
+    ]
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    load = os.getloadavg()[0]
+    programs = [f"{name} {version(name)}" for name in ("shardfs", "pyfuse3", "trio", "zstandard")]
+    return ", ".join(
+        [
+            f"{os.cpu_count()} × {models[0] if models else platform.machine()}",
+            f"{memory / (1 << 30):.0f} GiB",
+            f"Linux {platform.release()}",
+            f"Python {platform.python_version()}",
+            *programs,
+            f"load {load:.1f}",
+        ]
+    )

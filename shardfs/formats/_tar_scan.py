@@ -1,0 +1,278 @@
+"""A walk over the headers of a tar archive, from one member to the next, over damage too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from shardfs.errors import Corrupt
+from shardfs.formats import _tar
+from shardfs.formats._tar import BLOCK, END, MAX_SIZE, padded
+from shardfs.formats._tar_sparse import MAX_PARTS, gnu_map, is_extended, pax_map
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from shardfs.blob import Blob
+    from shardfs.formats._tar import Header
+    from shardfs.formats._tar_sparse import Map
+
+# An extended header, its data and the member's own header, as WebDataset's writer makes them: one read a member.
+_LOOK = 3 * BLOCK
+# Behind a small member the next headers are read along.
+_NEAR, _LOOK_FAR = 4 * BLOCK, 32 * BLOCK
+# How much is looked at a time for the next header behind damage.
+_STRIDE = 1 << 20
+# Guesses: the longest extended header and the longest name that are not taken for damage.
+_MAX_METADATA = 4 << 20
+_MAX_NAME = 1 << 16
+
+_KEPT = frozenset([b"path", b"linkpath", b"size"])
+_SPARSE = b"GNU.sparse."
+_SPARSE_PAIR = frozenset([b"GNU.sparse.offset", b"GNU.sparse.numbytes"])
+
+
+class Member(NamedTuple):
+    """A file or link in an archive.
+
+    Attributes:
+        name: its path as stored, with `./` and all.
+        link: what it leads to; None for a file.
+        hard: whether it is a hard link.
+        offset: where its stored data begins in the archive.
+        size: bytes of stored data.
+        map: where the parts of a sparse file belong.
+        problem: why its bytes can't be read, "" where they can.
+    """
+
+    name: bytes
+    link: bytes | None
+    hard: bool
+    offset: int
+    size: int
+    map: Map | None = None
+    problem: str = ""
+
+
+class TarReader:
+    """The files and links of an archive in order; other members are passed over.
+
+    Damage is reported, and ends the walk only where no header follows it. After a failure that may pass
+    (``Unreadable``) ``next`` goes on where it was.
+
+    Args:
+        blob: the archive, uncompressed.
+        size: its length where that is known without reading all of it.
+        report: takes what is wrong, and the offset.
+    """
+
+    def __init__(self, blob: Blob, size: int | None, report: Callable[[str, int], None]) -> None:
+        self._blob, self._size, self._report = blob, size, report
+        self._at = 0
+        self._window, self._window_at, self._look = b"", 0, _LOOK
+        # Where the data ends of the member that was handed out last; 0 when another header came behind it.
+        self._data_end = 0
+        # What is said of the next member, and of all later ones.
+        self._name = self._link = b""
+        self._pax: dict[bytes, bytes] = {}
+        self._pairs: list[bytes] = []
+        self._global: dict[bytes, bytes] = {}
+        self.ended = False
+        self.cut = ""
+        """Once the walk has ended: why the bytes of the last member can't be read, "" where they can."""
+
+    def next(self) -> Member | None:
+        """The next file or link, None at the end."""
+        while not self.ended:
+            try:
+                block = self._read(self._at, BLOCK)
+            except Corrupt as error:
+                self._stop(error.message)
+                break
+            if len(block) < BLOCK:
+                self._stop("ends inside a header" if block.strip(b"\0") else "")
+            elif block == END:
+                self.ended = True
+            else:
+                member = self._step(block)
+                if member is not None:
+                    return member
+        return None
+
+    def _step(self, block: bytes) -> Member | None:
+        """Go over the header in *block*; the member that it is of."""
+        try:
+            header = _tar.parse_header(block)
+            if header.type in _tar.METADATA:
+                self._take_metadata(header)
+                return None
+            pax = {**self._global, **self._pax} if self._global else self._pax
+            if header.type in _tar.WITHOUT_DATA:
+                return self._link_member(header, pax)
+            return self._data_member(header, block, pax)
+        except Corrupt as error:
+            self._resume(error.message)
+            return None
+
+    # --- reading ---
+
+    def _read(self, at: int, length: int) -> bytes:
+        """Bytes of the archive, fewer only at its end."""
+        start = at - self._window_at
+        if not 0 <= start <= start + length <= len(self._window):
+            self._window = bytes(self._blob.read(at, max(length, self._look)))
+            self._window_at, start = at, 0
+        return self._window[start : start + length]
+
+    def _stop(self, problem: str) -> None:
+        """End the walk where nothing more can be read."""
+        self.ended = True
+        if self._data_end and not self._reaches(self._data_end):
+            self.cut = problem or "the archive ends inside its data"
+            problem = self.cut
+        if problem:
+            self._report(problem, self._at)
+
+    def _reaches(self, end: int) -> bool:
+        try:
+            return len(self._blob.read(end - 1, 1)) == 1
+        except Corrupt:
+            return False
+
+    def _resume(self, problem: str) -> None:
+        """Go on at the next header behind the damaged one here."""
+        self._report(problem, self._at)
+        found = None
+        try:
+            found = next_header(self._blob, self._at + BLOCK)
+        except Corrupt as error:
+            if error.message != problem:
+                self._report(error.message, self._at + BLOCK)
+        if found is None:
+            self.ended = True
+        else:
+            self._go_on(found)
+
+    def _go_on(self, at: int, data_end: int = 0) -> None:
+        """Put the member here behind us."""
+        self._at, self._data_end = at, data_end
+        self._name = self._link = b""
+        if self._pax:
+            self._pax, self._pairs = {}, []
+
+    # --- headers before members ---
+
+    def _take_metadata(self, header: Header) -> None:
+        if not 0 <= header.size <= _MAX_METADATA:
+            raise Corrupt(f"an extended header of {header.size} bytes")
+        at = self._at + BLOCK
+        body = self._read(at, header.size)
+        if len(body) < header.size:
+            raise Corrupt("ends inside an extended header")
+        if header.type == _tar.LONG_NAME:
+            self._name = _tar.text(body)
+        elif header.type == _tar.LONG_LINK:
+            self._link = _tar.text(body)
+        else:
+            self._take_pax(body, is_global=header.type == _tar.PAX_GLOBAL)
+        self._at, self._data_end = at + padded(header.size), 0
+
+    def _take_pax(self, body: bytes, *, is_global: bool) -> None:
+        try:
+            records = _tar.parse_pax(body)
+        except Corrupt as error:  # the member behind it still has its own header
+            self._report(error.message, self._at)
+            return
+        target = self._global if is_global else self._pax
+        # An empty value takes back what was said before (POSIX): it stays, to hide that of a global header.
+        for key, value in records:
+            if key in _SPARSE_PAIR:
+                self._pairs.append(value)
+            elif key in _KEPT or key.startswith(_SPARSE):
+                target[key] = value
+
+    # --- members ---
+
+    def _link_member(self, header: Header, pax: Mapping[bytes, bytes]) -> Member | None:
+        """A link; None for other members that have no data."""
+        member, at = None, self._at + BLOCK
+        if header.type in (_tar.HARD_LINK, _tar.SYMBOLIC_LINK):
+            name = self._name or pax.get(b"path") or header.name
+            link = self._link or pax.get(b"linkpath") or header.link
+            hard = header.type == _tar.HARD_LINK
+            member = self._named(Member(_tar.text(name), _tar.text(link), hard, at, 0))
+        self._go_on(at)
+        return member
+
+    def _data_member(
+        self, header: Header, block: bytes, pax: Mapping[bytes, bytes]
+    ) -> Member | None:
+        """A file; None for other members that have data."""
+        size, at = header.size, self._at + BLOCK
+        if pax.get(b"size"):
+            digits = pax[b"size"]
+            size = int(digits) if digits.isdigit() and len(digits) < 20 else -1
+        name = self._name or pax.get(_SPARSE + b"name") or pax.get(b"path") or header.name
+        where, problem = None, "" if 0 <= size < MAX_SIZE else f"has a size of {size} bytes"
+        if not problem:
+            try:
+                at, where = self._map(header, block, pax, size)
+            except Corrupt as error:
+                problem = error.message
+                self._report(problem, self._at)
+        end = at + size
+        member = Member(_tar.text(name), None, False, at, size, where, problem)
+        if not 0 <= size < MAX_SIZE:
+            self._resume(problem)
+        elif self._size is not None and end > self._size:
+            member = member._replace(problem=f"should reach to byte {end} of {self._size}")
+            self._skip_cut(member.problem)
+        else:
+            self._look = _LOOK_FAR if size < _NEAR else _LOOK
+            self._go_on(at + padded(size), end if size and header.type in _tar.REGULAR else 0)
+        return self._named(member) if header.type in _tar.REGULAR else None
+
+    def _skip_cut(self, problem: str) -> None:
+        """Go on behind a member that reaches beyond the end: a lie in an archive that is whole, else all there is."""
+        tail = self._blob.read((self._size or 0) - 2 * BLOCK, 2 * BLOCK)
+        if bytes(tail) == 2 * END:
+            self._resume(problem)
+        else:
+            self._report(problem, self._at)
+            self.ended = True
+
+    def _named(self, member: Member) -> Member | None:
+        if len(member.name) <= _MAX_NAME:
+            return member
+        self._report(f"left out: a name of {len(member.name)} bytes", self._at)
+        return None
+
+    def _map(
+        self, header: Header, block: bytes, pax: Mapping[bytes, bytes], size: int
+    ) -> tuple[int, Map | None]:
+        """Where the stored data of a member begins, and where its parts belong if it is sparse."""
+        at = self._at + BLOCK
+        if header.type == _tar.SPARSE:
+            extensions: list[bytes] = []
+            more = is_extended(block, header=True)
+            while more and len(extensions) * 21 < MAX_PARTS:
+                extensions.append(self._read(at, BLOCK))
+                if len(extensions[-1]) < BLOCK:
+                    raise Corrupt("ends inside the map of a sparse file")
+                more, at = is_extended(extensions[-1], header=False), at + BLOCK
+            return at, gnu_map(block, extensions, size)
+        if not pax:
+            return at, None
+        return at, pax_map(pax, self._pairs, size, lambda length: self._read(at, length))
+
+
+def next_header(blob: Blob, at: int, stop: int | None = None) -> int | None:
+    """The offset of the first header from *at* on and before *stop*, at a multiple of 512; None where there is none."""
+    while stop is None or at < stop:
+        window = bytes(blob.read(at, _STRIDE))
+        found = _tar.find_header(window)
+        if found >= 0:
+            return at + found
+        if len(window) < _STRIDE:
+            break
+        at += _STRIDE
+    return None

@@ -43,6 +43,14 @@ def escape(name: str) -> str:
     return _WHOLE.get(name) or name.replace("/", "%2F").replace("\0", "%00")
 
 
+def unescape(name: str) -> str:
+    """What *name* was made of by ``escape``, if it was changed at all."""
+    for whole, escaped in _WHOLE.items():
+        if name == escaped:
+            return whole
+    return name.replace("%2F", "/").replace("%00", "\0") if "%" in name else name
+
+
 def with_extension(stem: str, extension: str) -> str:
     """*stem* + *extension*, not twice, and cut to what a file name may hold.
 

@@ -48,6 +48,8 @@ CODECS = (
     Row("zstd", "zstd:Zstd"),
     Row("gz", "gzip:Gzip"),
     Row("bz2", "bzip2:Bzip2"),
+    Row("xz", "xz:Xz"),
+    Row("lz4", "lz4:Lz4"),
     Row("br", "brotli:Brotli"),
     Row("snappy", "snappy:Snappy"),
 )

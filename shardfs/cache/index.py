@@ -13,13 +13,18 @@ import logging
 import os
 import struct
 import tempfile
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shardfs.blob import Slice
+from shardfs.errors import Unreadable
 from shardfs.localfile import LocalFile
+from shardfs.names import to_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from shardfs.blob import Blob
 
 log = logging.getLogger("shardfs")
@@ -43,28 +48,30 @@ class IndexCache:
     def __init__(self, folder: Path, limit: int) -> None:
         self._folder, self._limit = folder / "index", limit
         self._total: int | None = None
+        self._lock = threading.Lock()
         self._warned = False
 
     def get(self, key: str) -> Blob | None:
         """What is kept under *key*, None where nothing is. May wait for the disk."""
-        digest = hashlib.sha256(os.fsencode(key)).digest()
+        digest = hashlib.sha256(to_bytes(key)).digest()
         try:
             blob = LocalFile(str(self._folder / digest.hex()), "index cache")
-        except OSError:
+            head = bytes(blob.read(0, _HEAD.size))
+        except (OSError, Unreadable):
             return None
-        head = bytes(blob.read(0, _HEAD.size))
         if len(head) == _HEAD.size and head == _HEAD.pack(_MAGIC, digest, blob.size() - _HEAD.size):
             return Slice(blob, _HEAD.size, blob.size() - _HEAD.size)
         return None
 
     def put(self, key: str, content: bytes) -> None:
         """Keep *content*, unless it can't be: a cache that fails costs time, not answers."""
-        digest = hashlib.sha256(os.fsencode(key)).digest()
+        digest = hashlib.sha256(to_bytes(key)).digest()
         size = _HEAD.size + len(content)
         if size > self._limit:
             return
         try:
-            self._make_room(size)
+            with self._lock:
+                self._make_room(size)
             self._write(
                 self._folder / digest.hex(), _HEAD.pack(_MAGIC, digest, len(content)), content
             )
@@ -88,10 +95,7 @@ class IndexCache:
         """Remove the files that were used least recently until *size* more bytes fit."""
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if self._total is None or self._total + size > self._limit:
-            with os.scandir(self._folder) as found:
-                files = sorted(
-                    (item.stat().st_atime_ns, item.stat().st_size, item.path) for item in found
-                )
+            files = sorted(self._files())
             self._total = sum(length for _, length, _ in files)
             for _, length, path in files if self._total + size > self._limit else ():
                 if self._total + size <= self._limit * _KEEP:
@@ -100,3 +104,13 @@ class IndexCache:
                     os.unlink(path)
                 self._total -= length
         self._total += size
+
+    def _files(self) -> Iterator[tuple[int, int, str]]:
+        """(time of the last use, size, path) of each file."""
+        with os.scandir(self._folder) as found:
+            for item in found:
+                # Another mount cleans up, too. A folder is none of ours.
+                with contextlib.suppress(FileNotFoundError):
+                    if item.is_file(follow_symlinks=False):
+                        status = item.stat(follow_symlinks=False)
+                        yield status.st_atime_ns, status.st_size, item.path

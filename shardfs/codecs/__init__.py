@@ -1,6 +1,7 @@
 """Compressed blobs as plain ones, decompressed as far as they are read.
 
-A codec is one file here and one row in the registry: a ``Codec`` that opens streams. ``Inflated`` makes a blob of it.
+A codec is one file here and one row in the registry: a ``Codec`` that opens streams. ``Inflated`` makes a blob of one in
+memory, ``Unpacked`` one of any length.
 """
 
 from __future__ import annotations
@@ -14,21 +15,24 @@ if TYPE_CHECKING:
 class Stream(Protocol):
     """Decompressed bytes in order."""
 
-    def readinto(self, target: memoryview, /) -> int:
-        """Fill the beginning of *target*; 0 at the end."""
+    def readinto1(self, target: memoryview, /) -> int:
+        """Fill the beginning of *target*, as far as one step of decompression goes; 0 at the end.
+
+        What damage leaves readable is handed out before the damage is raised.
+        """
         ...
 
 
 class Codec(Protocol):
     """A compression."""
 
-    damage: tuple[type[Exception], ...]
-    """What its streams raise on damaged data."""
+    @property
+    def damage(self) -> tuple[type[Exception], ...]:
+        """What its streams raise on damaged data, beside Corrupt."""
+        ...
 
-    @staticmethod
-    def stream(blob: Blob) -> Stream: ...
+    def stream(self, blob: Blob, /) -> Stream: ...
 
-    @staticmethod
-    def content_size(blob: Blob) -> int | None:
+    def content_size(self, blob: Blob, /) -> int | None:
         """What the first part of the compressed data says it holds in bytes; None where it does not say."""
         ...

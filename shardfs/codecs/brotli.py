@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
-from shardfs.codecs._source import Source
+from shardfs.codecs._arrow import ArrowStream
 
 if TYPE_CHECKING:
     from shardfs.blob import Blob
@@ -14,14 +14,11 @@ if TYPE_CHECKING:
 class Brotli:
     """The codec `br`."""
 
-    damage: ClassVar[tuple[type[Exception], ...]] = (OSError,)  # pyarrow's
+    damage: ClassVar[tuple[type[Exception], ...]] = (OSError,)
 
     @staticmethod
     def stream(blob: Blob) -> Stream:
-        import pyarrow as pa
-
-        source = pa.PythonFile(Source(blob), mode="r")
-        return cast("Stream", pa.CompressedInputStream(source, "brotli"))
+        return ArrowStream(blob, "brotli")
 
     @staticmethod
     def content_size(blob: Blob) -> int | None:

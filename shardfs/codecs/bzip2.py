@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import bz2
-from typing import IO, TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
-from shardfs.codecs._source import Source
+from shardfs.codecs._members import Members
 
 if TYPE_CHECKING:
     from shardfs.blob import Blob
@@ -19,7 +19,7 @@ class Bzip2:
 
     @staticmethod
     def stream(blob: Blob) -> Stream:
-        return cast("Stream", bz2.BZ2File(cast("IO[bytes]", Source(blob))))
+        return Members(blob, bz2.BZ2Decompressor)
 
     @staticmethod
     def content_size(blob: Blob) -> int | None:

@@ -7,7 +7,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from shardfs.blob import Blob, clip, may_wait
-from shardfs.errors import Corrupt, ShardfsError, TooLarge, WouldBlock
+from shardfs.errors import Corrupt, ShardfsError, TooLarge, Unreadable, WouldBlock
 
 if TYPE_CHECKING:
     from shardfs.cache.memory import Memory
@@ -39,7 +39,9 @@ class Inflated:
         if self._size is None:
             if not may_wait():
                 raise WouldBlock
-            self._size = self._measure()
+            with self._lock:
+                if self._size is None:
+                    self._size = self._measure()
         return self._size
 
     def read(self, offset: int, length: int, /) -> memoryview:
@@ -55,10 +57,10 @@ class Inflated:
         return progress.view[start:stop]
 
     def _begin(self) -> _Progress:
+        size = self.size()
         with self._lock:
             progress: _Progress | None = self._memory.get(self)
             if progress is None:
-                size = self.size()
                 if size > self._limit:
                     raise TooLarge(
                         f"decompresses to {size} bytes, more than the {self._limit} allowed (--max-chunk-size)"
@@ -77,7 +79,8 @@ class Inflated:
             try:
                 progress.step()
             except Corrupt:
-                raise
+                if progress.done < stop:  # what came before the damage can be read
+                    raise
             except ShardfsError:  # another try may go better, but not in the middle of a stream
                 self._memory.drop(self)
                 raise
@@ -90,7 +93,7 @@ class Inflated:
             return said
         stream, target, total = self._codec.stream(self._blob), memoryview(bytearray(STEP)), 0
         try:
-            while count := stream.readinto(target):
+            while count := stream.readinto1(target):
                 total += count
                 if total > self._limit:
                     raise TooLarge(
@@ -108,8 +111,11 @@ class _Progress:
 
     def __init__(self, blob: Blob, codec: Codec, size: int) -> None:
         self._blob, self._codec, self._stream = blob, codec, codec.stream(blob)
-        # Anonymous memory takes no pages before they are written.
-        self._target = memoryview(mmap.mmap(-1, size))
+        try:
+            # Anonymous memory takes no pages before they are written.
+            self._target = memoryview(mmap.mmap(-1, size))
+        except OSError as error:
+            raise Unreadable(f"no memory for {size} decompressed bytes") from error
         self.view, self.done = self._target.toreadonly(), 0
         self._lock = threading.Lock()
         self._failure: ShardfsError | None = None
@@ -132,11 +138,13 @@ class _Progress:
         size, done = len(self._target), self.done
         try:
             while done < stop:
-                count = self._stream.readinto(self._target[done:stop])
+                count = self._stream.readinto1(self._target[done:stop])
                 if not count:
                     raise Corrupt(f"ends after {done} of {size} decompressed bytes")
                 done += count
-            if done == size and self._stream.readinto(memoryview(bytearray(1))):
+                if done < size:  # the end waits for what is behind it, a checksum maybe
+                    self.done = done
+            if done == size and self._stream.readinto1(memoryview(bytearray(1))):
                 raise Corrupt(f"decompresses to more than the {size} bytes it should come to")
         except self._codec.damage as error:
             raise Corrupt(f"damaged compressed data after {done} bytes ({error})") from error

@@ -5,12 +5,14 @@ https://github.com/google/snappy/blob/main/format_description.txt
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 from shardfs.blob import read_all
 from shardfs.errors import Corrupt
 
 if TYPE_CHECKING:
+    from pyarrow import BufferReader
+
     from shardfs.blob import Blob
     from shardfs.codecs import Stream
 
@@ -43,16 +45,16 @@ class _Block:
 
     def __init__(self, blob: Blob) -> None:
         self._blob = blob
-        self._content: Stream | None = None
+        self._content: BufferReader | None = None
 
-    def readinto(self, target: memoryview, /) -> int:
+    def readinto1(self, target: memoryview, /) -> int:
         if self._content is None:
             import pyarrow as pa
 
             size = Snappy.content_size(self._blob)
             content = pa.Codec("snappy").decompress(read_all(self._blob), decompressed_size=size)
-            self._content = cast("Stream", pa.BufferReader(content))
-        return self._content.readinto(target)
+            self._content = pa.BufferReader(content)
+        return int(self._content.readinto(target))
 
 
 def block_size(head: bytes | memoryview) -> int:

@@ -7,6 +7,7 @@ from typing import IO, TYPE_CHECKING, ClassVar, cast
 import zstandard
 
 from shardfs.codecs._source import Source
+from shardfs.codecs._zstd_frames import frames
 from shardfs.errors import Corrupt
 
 if TYPE_CHECKING:
@@ -25,11 +26,7 @@ class Zstd:
 
     @staticmethod
     def stream(blob: Blob) -> Stream:
-        source = cast("IO[bytes]", Source(blob))
-        reader = zstandard.ZstdDecompressor().stream_reader(
-            source, read_size=_READ, read_across_frames=True
-        )
-        return cast("Stream", reader)
+        return _Frames(blob)
 
     @staticmethod
     def content_size(blob: Blob) -> int | None:
@@ -39,3 +36,20 @@ class Zstd:
         except zstandard.ZstdError as error:
             raise Corrupt(f"is no zstd data ({error})") from error
         return None if size < 0 else size
+
+
+class _Frames:
+    """All frames of a blob. The library's reader takes a cut frame for the end."""
+
+    def __init__(self, blob: Blob) -> None:
+        self._blob = blob
+        self._reader = zstandard.ZstdDecompressor().stream_reader(
+            cast("IO[bytes]", Source(blob)), read_size=_READ, read_across_frames=True
+        )
+
+    def readinto1(self, target: memoryview, /) -> int:
+        count = self._reader.readinto1(target)
+        if not count:
+            for _ in frames(self._blob):
+                pass  # raises where one is cut
+        return count

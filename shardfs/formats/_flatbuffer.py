@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import struct
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, overload
 
 from shardfs.errors import Corrupt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _U32 = 4
 
@@ -37,14 +41,12 @@ class Table:
         return Table(self._data, self._follow(at)) if at else None
 
     def text(self, field: int) -> str:
+        """A text; bytes in it that are no UTF-8 stand as surrogate escapes."""
         at = self._find(field)
         if not at:
             return ""
         begin, count = self._vector(at, 1)
-        try:
-            return str(self._data[begin : begin + count], "utf-8")
-        except UnicodeDecodeError as error:
-            raise Corrupt(f"a FlatBuffers text that is no UTF-8 ({error})") from error
+        return str(self._data[begin : begin + count], "utf-8", "surrogateescape")
 
     def tables(self, field: int) -> list[Table]:
         at = self._find(field)
@@ -54,13 +56,17 @@ class Table:
         places = range(begin, begin + count * _U32, _U32)
         return [Table(self._data, self._follow(place)) for place in places]
 
-    def structs(self, field: int, form: struct.Struct) -> list[tuple[Any, ...]]:
-        """A vector of structs of *form*."""
+    def structs(self, field: int, form: struct.Struct) -> Sequence[tuple[Any, ...]]:
+        """A vector of structs of *form*, read when they are looked at."""
         at = self._find(field)
         if not at:
-            return []
+            return ()
         begin, count = self._vector(at, form.size)
-        return list(form.iter_unpack(self._data[begin : begin + count * form.size]))
+        return Structs(self._data[begin : begin + count * form.size], form)
+
+    def numbers(self, field: int, code: str) -> tuple[int, ...]:
+        """A vector of numbers of the ``struct`` type *code*."""
+        return tuple(number for (number,) in self.structs(field, struct.Struct(f"<{code}")))
 
     def _find(self, field: int) -> int:
         """Where a field lies; 0 where it has its default."""
@@ -87,3 +93,31 @@ class Table:
             return int(struct.unpack_from(f"<{code}", self._data, at)[0])
         except struct.error as error:
             raise Corrupt("a FlatBuffers message that ends too early") from error
+
+
+class Structs(Sequence[tuple[Any, ...]]):
+    """A vector of structs of one form, read when they are looked at: an index may hold very many."""
+
+    __slots__ = ("_data", "_form")
+
+    def __init__(self, data: memoryview, form: struct.Struct) -> None:
+        self._data, self._form = data, form
+
+    def __len__(self) -> int:
+        return len(self._data) // self._form.size
+
+    @overload
+    def __getitem__(self, index: int) -> tuple[Any, ...]: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[tuple[Any, ...]]: ...
+
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return [self[at] for at in range(*index.indices(len(self)))]
+        if not -len(self) <= index < len(self):
+            raise IndexError(index)
+        return self._form.unpack_from(self._data, index % len(self) * self._form.size)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return self._form.iter_unpack(self._data)

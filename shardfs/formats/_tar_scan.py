@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from shardfs.errors import Corrupt
+from shardfs.errors import Corrupt, TooLarge
 from shardfs.formats import _tar
 from shardfs.formats._tar import BLOCK, END, MAX_SIZE, padded
+from shardfs.formats._tar_keys import MAX_DEPTH
 from shardfs.formats._tar_sparse import MAX_PARTS, gnu_map, is_extended, pax_map
 
 if TYPE_CHECKING:
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
 
     from shardfs.blob import Blob
     from shardfs.formats._tar import Header
-    from shardfs.formats._tar_sparse import Map
+    from shardfs.formats._tar_keys import MAX_DEPTH
+from shardfs.formats._tar_sparse import Map
 
 # An extended header, its data and the member's own header, as WebDataset's writer makes them: one read a member.
 _LOOK = 3 * BLOCK
@@ -91,7 +93,7 @@ class TarReader:
             if len(block) < BLOCK:
                 self._stop("ends inside a header" if block.strip(b"\0") else "")
             elif block == END:
-                self.ended = True
+                self._end()
             else:
                 member = self._step(block)
                 if member is not None:
@@ -122,6 +124,15 @@ class TarReader:
             self._window = bytes(self._blob.read(at, max(length, self._look)))
             self._window_at, start = at, 0
         return self._window[start : start + length]
+
+    def _end(self) -> None:
+        """End the walk at the end of the archive; if it is compressed, at that of the stream, where checksums stand."""
+        if self._size is None:
+            try:
+                self._blob.size()
+            except Corrupt as error:
+                self._report(error.message, self._at)
+        self.ended = True
 
     def _stop(self, problem: str) -> None:
         """End the walk where nothing more can be read."""
@@ -156,7 +167,7 @@ class TarReader:
         """Put the member here behind us."""
         self._at, self._data_end = at, data_end
         self._name = self._link = b""
-        if self._pax:
+        if self._pax or self._pairs:
             self._pax, self._pairs = {}, []
 
     # --- headers before members ---
@@ -241,9 +252,10 @@ class TarReader:
             self.ended = True
 
     def _named(self, member: Member) -> Member | None:
-        if len(member.name) <= _MAX_NAME:
+        length = len(member.name)
+        if length <= MAX_DEPTH or (length <= _MAX_NAME and member.name.count(b"/") <= MAX_DEPTH):
             return member
-        self._report(f"left out: a name of {len(member.name)} bytes", self._at)
+        self._report(f"left out: a name of {length} bytes, or in more than {MAX_DEPTH} folders", self._at)
         return None
 
     def _map(
@@ -259,6 +271,8 @@ class TarReader:
                 if len(extensions[-1]) < BLOCK:
                     raise Corrupt("ends inside the map of a sparse file")
                 more, at = is_extended(extensions[-1], header=False), at + BLOCK
+            if more:
+                raise TooLarge(f"a sparse file in more than {MAX_PARTS} parts")
             return at, gnu_map(block, extensions, size)
         if not pax:
             return at, None

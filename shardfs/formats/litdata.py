@@ -67,16 +67,17 @@ def _read_index(store: Store) -> Index:
 
 def _index_of(store: Store, files: Sequence[str], services: Services) -> Index:
     """The part of the index beside *files* that tells of them, or what there is to know without one."""
+    index, problem = Index(), ""
     try:
-        with located(INDEX):
-            index = _read_index(store)
-    except (NotFound, Corrupt, Unsupported) as error:
+        index = _read_index(store)
+    except NotFound:
+        problem = f"there is no {INDEX} beside it"
+    except (Corrupt, Unsupported) as error:
+        problem = f"{INDEX}: {error}"
+    if problem:
         services.report(
-            Unsupported(
-                f"the fields of {files[0]} have no names or types without its index ({error})"
-            )
+            Unsupported(f"{files[0]} is shown without names and types of fields: {problem}")
         )
-        index = Index()
     known: dict[str | None, Chunk] = {chunk.inflated: chunk for chunk in index.chunks}
     known |= {chunk.path: chunk for chunk in index.chunks}
     return Index(tuple(known.get(file) or Chunk(file, file) for file in files), index.config)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from shardfs.blob import Blob, Bytes, may_wait
 from shardfs.errors import IsAFolder, NotAFolder, NotALink, NotFound, WouldBlock
+from shardfs.names import to_bytes
 from shardfs.tree.inodes import ROOT, Ino, Special, special_ino, split_special
 from shardfs.tree.nodes import Attr, Listed, Type
 
@@ -26,6 +27,10 @@ NAME = ".shardfs"
 
 _TOP, _BY_INDEX, _INFO, _STATS, _ERRORS = range(5)
 _NAMES = {"by-index": _BY_INDEX, "info.json": _INFO, "stats.json": _STATS, "errors.jsonl": _ERRORS}
+
+
+# A number of more digits is beyond every dataset, and would not fit into an inode number.
+_MAX_DIGITS = 18
 
 
 def control_ino() -> Ino:
@@ -56,7 +61,7 @@ class ControlSpace:
         kind, number = split_special(ino)
         mtime_ns = self._folders.attr(ROOT).mtime_ns
         if kind is Special.LINK:
-            return Attr(ino, Type.LINK, len(self.readlink(ino).encode()), mtime_ns)
+            return Attr(ino, Type.LINK, len(to_bytes(self.readlink(ino))), mtime_ns)
         if number in (_TOP, _BY_INDEX):
             return Attr(ino, Type.FOLDER, 0, mtime_ns)
         return Attr(ino, Type.FILE, self._content(number).size(), mtime_ns, volatile=True)
@@ -66,7 +71,9 @@ class ControlSpace:
         if kind is Special.CONTROL and number == _TOP and name in _NAMES:
             return self.attr(special_ino(Special.CONTROL, _NAMES[name]))
         if kind is Special.CONTROL and number == _BY_INDEX and name.isascii() and name.isdigit():
-            return self.attr(special_ino(Special.LINK, min(int(name[:18]), 1 << 59)))
+            digits = name.lstrip("0")
+            if len(digits) < _MAX_DIGITS:
+                return self.attr(special_ino(Special.LINK, int(digits or "0")))
         raise NotFound(name)
 
     def scan(self, ino: Ino, start: int, /) -> Iterator[Listed]:
@@ -96,11 +103,14 @@ class ControlSpace:
             if self._rest is None:
                 self._rest = self._folders.shards()
             while not self._ends or self._ends[-1] <= number:
-                found = next(self._rest, None)
-                if found is None:
-                    raise NotFound(f"by-index/{number}")
-                self._paths.append(found)
-                self._ends.append((self._ends[-1] if self._ends else 0) + self._count(found[1]))
+                # A shard that could not be counted the last time is still the next one.
+                if len(self._paths) == len(self._ends):
+                    found = next(self._rest, None)
+                    if found is None:
+                        raise NotFound(f"by-index/{number}")
+                    self._paths.append(found)
+                count = self._count(self._paths[-1][1])
+                self._ends.append((self._ends[-1] if self._ends else 0) + count)
             at = bisect_right(self._ends, number)
             return *self._paths[at], number - (self._ends[at - 1] if at else 0)
 

@@ -32,7 +32,7 @@ class SubStore:
         return [self._renamed(entry, entry.path[cut:]) for entry in found]
 
     def stat(self, path: str, /) -> Entry:
-        return self._renamed(self._store.stat(self._prefix + path), path)
+        return self._renamed(self._store.stat((self._prefix + path).rstrip("/")), path)
 
     def open(self, path: str, /) -> Blob:
         return self._store.open(self._prefix + path)

@@ -122,8 +122,9 @@ class FolderSpace(NoLinks):
                 raise WouldBlock
             with folder.lock, located(folder.path):
                 if folder.children is None:
-                    folder.children = self._look(number, folder)
-                    folder.names = list(folder.children)
+                    children = self._look(number, folder)
+                    folder.names = list(children)
+                    folder.children = children  # last: others look at it without the lock
         return folder.children
 
     def _look(self, number: int, folder: Folder) -> dict[str, Child]:

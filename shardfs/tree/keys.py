@@ -15,13 +15,17 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from shardfs.blob import no_wait
 from shardfs.errors import WouldBlock
 from shardfs.model import number_width
-from shardfs.names import escape, shorten, to_bytes
+from shardfs.names import NAME_MAX, escape, shorten, to_bytes, unescape
 from shardfs.tree.inodes import FOLDER, INNER, SHARD_ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from shardfs.model import Shard
+
+
+# Shortened names are nearly as long as names may be; an extension that was put behind one makes little of that.
+_SHORT = 200
 
 
 class Item(NamedTuple):
@@ -40,10 +44,20 @@ class Keys(Protocol):
         """Records and folders directly in *folder*, from the cookie *start* on."""
         ...
 
-    def find(self, folder: int, name: str, /) -> int | None: ...
+    def find(self, folder: int, name: str, /) -> int | None:
+        """The record or folder *name* in *folder*."""
+        ...
 
-    def own_record(self, folder: int, /) -> int | None:
-        """The record whose files stand directly in *folder*: itself, if it is one."""
+    def record(self, folder: int, name: str, /) -> int | None:
+        """The record *name* in *folder*."""
+        ...
+
+    def inner(self, folder: int, name: str, /) -> int | None:
+        """The folder *name* in *folder*."""
+        ...
+
+    def own_records(self, folder: int, /) -> Sequence[int]:
+        """The records whose files stand directly in *folder*: itself, if it is one, and loose files."""
         ...
 
     def path(self, record: int, /) -> str:
@@ -56,14 +70,14 @@ def file_name(part: str) -> str:
     return shorten(escape(part))
 
 
-def _part(name: str) -> str:
-    """The part of a key that *name* stands for, unless it was shortened."""
-    return {"%2E": ".", "%2E%2E": ".."}.get(name, name)
+def spellings(name: str) -> list[str]:
+    """What a key may be that became the file name *name*, unless it was shortened."""
+    return list(dict.fromkeys((unescape(name), name)))
 
 
-def _is_short(name: str) -> bool:
+def is_short(name: str) -> bool:
     """Whether *name* may be a shortened one, which can't be turned back: rare enough for a look at all of them."""
-    return re.search(r"~[0-9a-f]{8}$", name) is not None and len(to_bytes(name)) > 200
+    return len(to_bytes(name)) > _SHORT and re.search(r"~[0-9a-f]{8}(~|\.|$)", name) is not None
 
 
 class PlainKeys:
@@ -80,17 +94,26 @@ class PlainKeys:
                 record += 1
 
     def find(self, folder: int, name: str, /) -> int | None:
+        return self.record(folder, name)
+
+    def record(self, folder: int, name: str, /) -> int | None:
         if folder != SHARD_ROOT:
             return None
-        record = self._shard.find(_part(name))
-        if record is None and _is_short(name):
-            record = next((i.record for i in self.children(folder, 0) if i.name == name), None)
-        return record
+        for key in spellings(name):
+            record = self._shard.find(key)
+            if record is not None:
+                return record
+        if is_short(name):
+            return next((i.record for i in PlainKeys.children(self, folder, 0) if i.name == name), None)
+        return None
 
-    def own_record(self, folder: int, /) -> int | None:
-        if folder == SHARD_ROOT:
-            return len(self._shard) if self._shard.loose else None
-        return folder if folder < INNER else None
+    def inner(self, folder: int, name: str, /) -> int | None:
+        return None
+
+    def own_records(self, folder: int, /) -> Sequence[int]:
+        if folder == SHARD_ROOT and self._shard.loose:
+            return range(len(self._shard), len(self._shard) + self._shard.loose)
+        return [folder] if SHARD_ROOT < folder < INNER else []
 
     def path(self, record: int, /) -> str:
         return file_name(self._shard.key(record))
@@ -117,14 +140,21 @@ class GroupedKeys(PlainKeys):
                 yield Item(record - first + 1, file_name(self._shard.key(record)), record)
 
     def find(self, folder: int, name: str, /) -> int | None:
+        group = self.inner(folder, name)
+        return self.record(folder, name) if group is None else group
+
+    def record(self, folder: int, name: str, /) -> int | None:
+        record = super().record(SHARD_ROOT, name)
+        inside = record is not None and record // self._fanout == folder - INNER
+        return record if folder == SHARD_ROOT or inside else None
+
+    def inner(self, folder: int, name: str, /) -> int | None:
         first = name.partition("-")[0]
-        if folder == SHARD_ROOT and first.isascii() and first.isdigit():
+        if folder == SHARD_ROOT and first.isascii() and first.isdigit() and len(name) <= NAME_MAX:
             group = int(first) // self._fanout
             if group * self._fanout < len(self._shard) and self._group(group) == name:
                 return INNER + group
-        record = super().find(SHARD_ROOT, name)
-        inside = record is not None and record // self._fanout == folder - INNER
-        return record if folder == SHARD_ROOT or inside else None
+        return None
 
     def path(self, record: int, /) -> str:
         return f"{self._group(record // self._fanout)}/{super().path(record)}"
@@ -139,58 +169,68 @@ class NestedKeys:
     """Keys with folders in them, as WebDataset has. Takes eight bytes a record, and some more a folder.
 
     Keys are taken in as far as somebody lists or looks for a folder, so that a shard whose keys are still being
-    found shows what there is. A key may be a folder of other keys, too: whichever came first gives the place, and
-    the files of the one stand beside the children of the other.
+    found shows what there is. A key may be the path of a folder, too. Where records are folders the two are *merged*:
+    whichever came first is listed, and both show the record's files and what stands in the folder.
     """
 
-    def __init__(self, shard: Shard) -> None:
-        self._shard = shard
+    def __init__(self, shard: Shard, *, merged: bool) -> None:
+        self._shard, self._merged = shard, merged
         self._paths = [""]
         self._numbers = {"": 0}
         # What stands in each folder, in order of first appearance: records, and folders as -number.
         self._children = [array("q")]
-        # Folders below a record that came before them, and records that came after the folder of their name.
-        self._below: dict[int, int] = {}
-        self._own: dict[int, int] = {}
+        # Those of them that came after one of the same name.
+        self._second: set[int] = set()
+        # Loose files by the path of their folder.
+        self._loose: dict[str, int] = {}
         self._taken = 0
         self._lock = threading.Lock()
 
     def children(self, folder: int, start: int, /) -> Iterator[Item]:
-        if SHARD_ROOT < folder < INNER:
-            self._take_all()  # only then is it known whether there is a folder of its name
         number, position = self._number(folder), start
         while number is not None and (
             position < len(self._children[number]) or self._take(position, number)
         ):
             child = self._children[number][position]
-            if child < 0:
-                place, path = INNER - child, self._paths[-child]
-            else:
-                place, path = child, self._shard.key(child)
             position += 1
+            if self._merged and child in self._second:
+                continue
+            path = self._shard.key(child) if child >= 0 else self._paths[-child]
+            place = child if child >= 0 else INNER - child
             yield Item(position, file_name(path.rpartition("/")[2]), place)
 
     def find(self, folder: int, name: str, /) -> int | None:
-        path = self._path_below(folder) + _part(name)
-        inner = self._numbers.get(path)
-        if inner:
-            return INNER + inner
-        record = self._shard.find(path)
-        if record is not None:
-            return record
-        while path not in self._numbers and self._take_one():
-            pass
-        if path in self._numbers:
-            return INNER + self._numbers[path]
-        if _is_short(name):
-            return next((i.record for i in self.children(folder, 0) if i.name == name), None)
-        return None
+        paths = self._spelled(folder, name)
+        place = self._known(paths)
+        while place is None and (taken := self._take_one()) is not None:
+            if any(path == taken or path in self._numbers for path in paths):
+                place = self._known(paths)
+        if place is None:
+            place = self._known(paths)  # another thread may have taken it in
+        return self._find_short(folder, name) if place is None else place
 
-    def own_record(self, folder: int, /) -> int | None:
-        if SHARD_ROOT < folder < INNER:
-            return folder
+    def record(self, folder: int, name: str, /) -> int | None:
+        for path in self._spelled(folder, name):
+            record = self._shard.find(path)
+            if record is not None:
+                return record
+        place = self._find_short(folder, name)
+        return place if place is not None and place < INNER else None
+
+    def inner(self, folder: int, name: str, /) -> int | None:
+        for path in self._spelled(folder, name):
+            while path not in self._numbers and self._take_one() is not None:
+                pass
+            if path in self._numbers:
+                return INNER + self._numbers[path]
+        place = self._find_short(folder, name)
+        return place if place is not None and place >= INNER else None
+
+    def own_records(self, folder: int, /) -> Sequence[int]:
         self._take_all()
-        return self._own.get(folder - INNER if folder >= INNER else 0)
+        path = self._path(folder)
+        own = [self._shard.find(path) if self._merged else None, self._loose.get(path)]
+        return [record for record in own if record is not None]
 
     def path(self, record: int, /) -> str:
         return "/".join(file_name(part) for part in self._shard.key(record).split("/"))
@@ -199,61 +239,82 @@ class NestedKeys:
         """The number of a folder, None for a record that is none."""
         if folder == SHARD_ROOT:
             return 0
-        return folder - INNER if folder >= INNER else self._below.get(folder)
+        if folder >= INNER:
+            return folder - INNER
+        self._take_all()  # only then is it known whether there is a folder of its name
+        return self._numbers.get(self._shard.key(folder))
 
-    def _path_below(self, folder: int) -> str:
-        """What comes before the names in a folder."""
+    def _path(self, folder: int) -> str:
         if folder == SHARD_ROOT:
             return ""
-        return (self._paths[folder - INNER] if folder >= INNER else self._shard.key(folder)) + "/"
+        return self._paths[folder - INNER] if folder >= INNER else self._shard.key(folder)
+
+    def _spelled(self, folder: int, name: str) -> list[str]:
+        """The paths that *name* in a folder may stand for."""
+        above = "" if folder == SHARD_ROOT else self._path(folder) + "/"
+        return [above + part for part in spellings(name) if part and "/" not in part]
+
+    def _known(self, paths: Sequence[str]) -> int | None:
+        """The record or folder of one of these paths, as far as keys were taken in or found."""
+        for path in paths:
+            number = self._numbers.get(path)
+            if number and not (self._merged and -number in self._second):
+                return INNER + number
+        return next((r for path in paths if (r := self._known_record(path)) is not None), None)
+
+    def _known_record(self, key: str) -> int | None:
+        with contextlib.suppress(WouldBlock), no_wait():
+            return self._shard.find(key)
+        return None
+
+    def _find_short(self, folder: int, name: str) -> int | None:
+        if not is_short(name):
+            return None
+        return next((i.record for i in self.children(folder, 0) if i.name == name), None)
 
     def _take(self, position: int, number: int) -> bool:
         """Take keys in until the folder has a child at *position*; whether it has."""
         while position >= len(self._children[number]):
-            if not self._take_one():
+            if self._take_one() is None:
                 return False
         return True
 
     def _take_all(self) -> None:
-        while self._take_one():
+        while self._take_one() is not None:
             pass
 
-    def _take_one(self) -> bool:
-        """Take the next key in; False where there is none."""
+    def _take_one(self) -> str | None:
+        """Take the next key in and return it; None where there is none."""
         with self._lock:
-            record = self._taken
-            if self._shard.has(record):
-                self._place(record, self._shard.key(record))
-            elif record < len(self._shard) + self._shard.loose:
-                self._own[self._made(self._shard.key(record))] = record
+            record, shard = self._taken, self._shard
+            if shard.has(record):
+                key = shard.key(record)
+                self._place(record, key)
+            elif record < len(shard) + shard.loose:
+                key = shard.key(record)
+                self._made(key)
+                self._loose[key] = record
             else:
-                return False
+                return None
             self._taken += 1
-            return True
+            return key
 
     def _place(self, record: int, key: str) -> None:
+        parent = self._made(key.rpartition("/")[0])
         if key in self._numbers:
-            self._own[self._numbers[key]] = record
-        else:
-            self._children[self._made(key.rpartition("/")[0])].append(record)
-
-    def _known_record(self, key: str) -> int | None:
-        """The record with that key, as far as it was found."""
-        with contextlib.suppress(WouldBlock), no_wait():
-            return self._shard.find(key)
-        return None
+            self._second.add(record)
+        self._children[parent].append(record)
 
     def _made(self, path: str) -> int:
         """The number of the folder *path*, made with those above it where it is new."""
         number = self._numbers.get(path)
         if number is None:
-            parent = self._made(path.rpartition("/")[0])
-            number = self._numbers[path] = len(self._paths)
-            self._paths.append(path)
-            self._children.append(array("q"))
+            parent, number = self._made(path.rpartition("/")[0]), len(self._paths)
             twin = self._known_record(path)
             if twin is not None and twin < self._taken:
-                self._below[twin] = number
-            else:
-                self._children[parent].append(-number)
+                self._second.add(-number)
+            self._paths.append(path)
+            self._children.append(array("q"))
+            self._children[parent].append(-number)
+            self._numbers[path] = number  # last: others look for it without the lock
         return number

@@ -5,13 +5,14 @@ Numbers are those of ``inodes``; the folders above the records are those of ``ke
 
 from __future__ import annotations
 
+import re
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from shardfs.errors import ShardfsError
-from shardfs.names import distinct, escape, split_extension
+from shardfs.names import distinct, escape, shorten, split_extension
 from shardfs.tree.inodes import DAMAGED, FOLDER, INNER, SHARD_ROOT
-from shardfs.tree.keys import Item, file_name
+from shardfs.tree.keys import Item, file_name, is_short, spellings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,6 +43,11 @@ class Records(Protocol):
 
     shard: Shard
 
+    @property
+    def columns(self) -> Sequence[str]:
+        """The fields that are shown."""
+        ...
+
     def files(self, record: int, /) -> Sequence[NamedFile]:
         """The files of a record. Raises a ShardfsError where it can't be read."""
         ...
@@ -58,13 +64,19 @@ class ShardLayout(Protocol):
         """(record, field) of what is called *name* in *folder*."""
         ...
 
+    def described(self, folder: int, /) -> int | None:
+        """The record whose folder this is."""
+        ...
+
     def path(self, record: int, /) -> str:
-        """Where in the shard's folder a record is to be found."""
+        """Where in the shard's folder a record is to be found; "" where it has no folder of its own."""
         ...
 
 
 # A cookie in a folder that mixes several records: position of the record << 20 | its files that were listed.
 _FILE_BITS = 20
+MAX_FILES = (1 << _FILE_BITS) - 1
+"""The most files that a record can have."""
 # Cookies of files that stand in a folder of their own right, behind the records and folders.
 _BESIDE = 1 << 60
 
@@ -78,14 +90,20 @@ class RecordLayout:
     def scan(self, folder: int, start: int, /) -> Iterator[Item]:
         if start < _BESIDE:
             yield from self._children(folder, start)
-        yield from self._beside(folder, max(start - _BESIDE, 0))
+        beside = enumerate(self._beside(folder), 1)
+        for position, (name, record, field) in islice(beside, max(start - _BESIDE, 0), None):
+            yield Item(_BESIDE + position, name, record, field)
 
     def find(self, folder: int, name: str, /) -> tuple[int, int] | None:
         found = self._find_child(folder, name)
         if found is not None:
             return found
-        own = self._keys.own_record(folder)
-        return None if own is None else _position(own, self._names_beside(folder, own), name)
+        return next(((r, field) for file, r, field in self._beside(folder) if file == name), None)
+
+    def described(self, folder: int, /) -> int | None:
+        if SHARD_ROOT < folder < INNER:
+            return folder
+        return next((r for r in self._keys.own_records(folder) if self._records.shard.has(r)), None)
 
     def path(self, record: int, /) -> str:
         return self._keys.path(record)
@@ -97,28 +115,29 @@ class RecordLayout:
         record = self._keys.find(folder, name)
         return None if record is None else (record, FOLDER)
 
-    def _beside(self, folder: int, start: int) -> Iterator[Item]:
-        """The files of the record whose folder this is."""
-        own = self._keys.own_record(folder)
-        if own is not None:
-            names = enumerate(self._names_beside(folder, own))
-            for field, name in islice(names, start, None):
-                yield Item(_BESIDE + field + 1, name, own, field)
-
-    def _names_beside(self, folder: int, record: int) -> list[str]:
-        """Where a record or folder has a file's name, the file is `name~1`."""
-        names = [file.name for file in self._records.files(record)]
-        if not self._records.shard.nested and folder == record:
-            return names  # the common case: nothing else stands in a record's folder
-        clashes = [(name, "") for name in names if self._find_child(folder, name) is not None]
-        if not clashes:
-            return names
-        pairs = [split_extension(name) for name in names]
-        return list(distinct([*clashes, *pairs]))[len(clashes) :]
+    def _beside(self, folder: int) -> list[tuple[str, int, int]]:
+        """(name, record, field) of the files directly in a folder: `name~1` where a record or folder has their name."""
+        places = []
+        names = []
+        for record in self._keys.own_records(folder):
+            for field, file in enumerate(self._records.files(record)):
+                places.append((record, field))
+                names.append(file.name)
+        if self._records.shard.nested or self._records.shard.loose:  # else nothing stands beside files
+            taken = [(name, "") for name in names if self._find_child(folder, name) is not None]
+            pairs = [*taken, *(split_extension(name) for name in names)]
+            names = list(distinct(pairs))[len(taken) :]
+        return [(name, *place) for name, place in zip(names, places, strict=True)]
 
 
 class FlatLayout(RecordLayout):
     """The files of all records in one folder, `000000.image.jpg`."""
+
+    def described(self, folder: int, /) -> int | None:
+        return None
+
+    def path(self, record: int, /) -> str:
+        return super().path(record).rpartition("/")[0]
 
     def _children(self, folder: int, start: int) -> Iterator[Item]:
         for cookie, key, record, _ in self._keys.children(folder, start >> _FILE_BITS):
@@ -126,24 +145,22 @@ class FlatLayout(RecordLayout):
             if record >= INNER:
                 yield Item(cookie << _FILE_BITS, key, record)
             else:
-                skip = max(start - base, 0)
-                for position, (name, field) in islice(
-                    enumerate(self._files(key, record), 1), skip, None
-                ):
+                files = enumerate(self._files(key, record), 1)
+                for position, (name, field) in islice(files, max(start - base, 0), None):
                     yield Item(base + position, name, record, field)
 
     def _find_child(self, folder: int, name: str) -> tuple[int, int] | None:
-        record = self._keys.find(folder, name)
-        if record is not None and record >= INNER:
-            return record, FOLDER
-        if record is None:
-            record = self._keys.find(folder, name.partition(".")[0])
-        if record is None or record >= INNER:
-            return None
-        key = file_name(self._records.shard.key(record).rpartition("/")[2])
-        return next(
-            ((record, field) for file, field in self._files(key, record) if file == name), None
-        )
+        for stem in _stems(name):
+            record = self._keys.record(folder, stem)
+            if record is not None:
+                key = file_name(self._records.shard.key(record).rpartition("/")[2])
+                for file, field in self._files(key, record):
+                    if file == name:
+                        return record, field
+        inner = self._keys.inner(folder, name)
+        if inner is not None:
+            return inner, FOLDER
+        return _search(self._children(folder, 0), name)
 
     def _files(self, key: str, record: int) -> Iterator[tuple[str, int]]:
         """(name, field) of the files of a record; one that can't be read is a file, too."""
@@ -153,21 +170,20 @@ class FlatLayout(RecordLayout):
             yield key, DAMAGED
             return
         for field, file in enumerate(files):
-            yield file.name if file.fixed else file_name(f"{key}.{file.name}"), field
+            yield file.name if file.fixed else _cut(f"{key}.{file.name}"), field
 
 
 class FieldLayout:
-    """A folder a field, `image/000000.jpg`."""
+    """A folder a field, `image/000000.jpg`; what has no key stands beside these folders."""
 
     def __init__(self, records: Records) -> None:
         self._records = records
-        self._columns = list(records.shard.columns)
+        self._columns = list(records.columns)
         self._names = list(distinct((escape(column), "") for column in self._columns))
 
     def scan(self, folder: int, start: int, /) -> Iterator[Item]:
         if folder == SHARD_ROOT:
-            for column, name in islice(enumerate(self._names), start, None):
-                yield Item(column + 1, name, INNER + column)
+            yield from islice(self._root(), start, None)
             return
         for record in range(start >> _FILE_BITS, len(self._records.shard)):
             base = record << _FILE_BITS
@@ -178,26 +194,44 @@ class FieldLayout:
 
     def find(self, folder: int, name: str, /) -> tuple[int, int] | None:
         if folder == SHARD_ROOT:
-            known = name in self._names
-            return (INNER + self._names.index(name), FOLDER) if known else None
+            items = self._root()
+            return next((item[2:] for item in items if item.name == name), None)
         if folder < INNER:
             return None
-        record = self._records.shard.find(name.partition(".")[0].replace("%2F", "/"))
-        if record is None:
-            return None
-        files = self._files(folder - INNER, record)
-        return next(((record, field) for file, field in files if file == name), None)
+        for stem in _stems(name):
+            for key in spellings(stem):
+                record = self._records.shard.find(key)
+                if record is not None:
+                    for file, field in self._files(folder - INNER, record):
+                        if file == name:
+                            return record, field
+        return _search(self.scan(folder, 0), name)
+
+    def described(self, folder: int, /) -> int | None:
+        return None
 
     def path(self, record: int, /) -> str:
         return ""  # a record is in no single place
 
+    def _root(self) -> Iterator[Item]:
+        for column, name in enumerate(self._names):
+            yield Item(column + 1, name, INNER + column)
+        shard, places, pairs = self._records.shard, [], [(name, "") for name in self._names]
+        for record in range(len(shard), len(shard) + shard.loose) if shard.loose else ():
+            for field, file in enumerate(self._records.files(record)):
+                places.append((record, field))
+                pairs.append(split_extension(_above(shard.key(record)) + file.name))
+        names = list(distinct(pairs))[len(self._names) :]
+        for cookie, (name, place) in enumerate(zip(names, places, strict=True), len(self._names)):
+            yield Item(cookie + 1, name, *place)
+
     def _files(self, column: int, record: int) -> Iterator[tuple[str, int]]:
         """(name, field) of the files that show one column of a record; a damaged record is a file in every column."""
-        key = file_name(self._records.shard.key(record))
+        key = self._records.shard.key(record)
         try:
             files = self._records.files(record)
         except ShardfsError:
-            yield key, DAMAGED
+            yield file_name(key), DAMAGED
             return
         for field, file in enumerate(files):
             if file.column == self._columns[column]:
@@ -205,10 +239,35 @@ class FieldLayout:
 
     @staticmethod
     def _file_name(key: str, file: NamedFile) -> str:
+        if file.fixed:
+            return _cut(_above(key.rpartition("/")[0]) + file.name)
         stem = escape(file.column)
         rest = file.name.removeprefix(stem) if file.name.startswith(stem) else f".{file.name}"
-        return file.name if file.fixed else file_name(key + rest)
+        return _cut(file_name(key) + rest)
 
 
-def _position(record: int, names: Iterator[str] | list[str], name: str) -> tuple[int, int] | None:
-    return next(((record, field) for field, known in enumerate(names) if known == name), None)
+def _above(folder: str) -> str:
+    """What comes before the names of files in *folder* where folders are not shown."""
+    return escape(f"{folder}/") if folder else ""
+
+
+def _cut(name: str) -> str:
+    """*name* in its legal length, with its extension."""
+    return shorten(*split_extension(name))
+
+
+def _stems(name: str) -> Iterator[str]:
+    """What a file may be called after: a key ends before one of the dots, or before a mark in front of that."""
+    ends = [match.start() for match in re.finditer(r"\.", name)]
+    for stem in (name[:end] for end in [*ends, len(name)]):
+        yield stem
+        plain = re.sub(r"~\d+$", "", stem)
+        if plain != stem:
+            yield plain
+
+
+def _search(items: Iterator[Item], name: str) -> tuple[int, int] | None:
+    """(record, field) of a name that is found only by a look at all of them."""
+    if not is_short(name):
+        return None
+    return next(((item.record, item.field) for item in items if item.name == name), None)

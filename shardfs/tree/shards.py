@@ -82,7 +82,8 @@ class KnownRecords:
         self._old: dict[tuple[int, int], tuple[NamedFile, ...]] = {}
 
     def get(self, key: tuple[int, int]) -> tuple[NamedFile, ...] | None:
-        return self._young.get(key) or self._old.get(key)
+        known = self._young.get(key)
+        return self._old.get(key) if known is None else known
 
     def put(self, key: tuple[int, int], files: tuple[NamedFile, ...]) -> None:
         if len(self._young) >= _KNOWN_RECORDS:

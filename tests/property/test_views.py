@@ -17,10 +17,10 @@ from shardfs import names
 from shardfs.blob import Bytes, read_all
 from shardfs.cache.memory import Memory
 from shardfs.model import Array, Encoded, Field, Items, Kind, Pixels, Scalar
+from shardfs.numbers import scalar_text
 from shardfs.views.present import Presenter, split_filename
 from shardfs.views.signatures import _TABLE, HEAD
 from shardfs.views.sniff import extension
-from shardfs.views.text import scalar_text
 
 PRESENTER = Presenter(Memory(1 << 20), raw=False)
 MAGIC = st.sampled_from([row[0] for row in _TABLE])

@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+import gc
 import json
 import struct
+import weakref
 from typing import Any
 
 import pytest
 import zstandard
 
+from shardfs.blob import Bytes
 from shardfs.errors import Corrupt, ShardfsError, Unreadable, Unsupported
+from shardfs.formats._litdata_chunk import ChunkOpener
+from shardfs.formats._litdata_index import Chunk, parse_index
 from shardfs.formats.litdata import LitData, LitDataset
 from shardfs.model import Encoded
 from shardfs.sources.local import LocalStore
@@ -74,6 +79,35 @@ def test_the_bytes_of_a_chunk_decide_its_layout(
     found = one(data, **config)
     assert texts(found) == EXPECTED
     assert found.open_shard(0).costly == costly
+
+
+class Tracked(Bytes):
+    """Bytes of which a test can see when they are let go."""
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        PLAIN,
+        framed(*ROWS, step=3),
+        chunk(*map(zstandard.compress, ROWS)),
+        zstandard.compress(PLAIN),
+        arrow_chunk([{"a": "text", "b": [1]}] * 4, compression="zstd"),
+    ],
+    ids=["plain", "batch", "sample", "whole", "arrow"],
+)
+def test_a_shard_that_is_no_longer_used_lets_go_of_its_file_at_once(data: bytes) -> None:
+    config = parse_index(index(compression="zstd", compression_level="sample")).config
+    blob = Tracked(data)
+    alive = weakref.ref(blob)
+    shard = ChunkOpener(config, FakeServices()).open(blob, Chunk("c", "c", 4, len(PLAIN)))
+    contents(shard, 3)
+    gc.disable()
+    try:
+        del shard, blob
+        assert alive() is None
+    finally:
+        gc.enable()
 
 
 def test_layouts_mix_within_a_dataset() -> None:
@@ -250,7 +284,9 @@ def test_a_chunk_without_an_index_has_numbered_fields() -> None:
     assert contents(shard, 2) == {"0": b"text 2", "1": struct.pack("<q", 2)}
     assert {field.kind for field in shard.fields(2)} == {Encoded()}
     (report,) = services.reports
-    assert "chunk-0-0.bin have no names or types without its index" in str(report)
+    assert str(report) == (
+        "chunk-0-0.bin is shown without names and types of fields: there is no index.json beside it"
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import struct
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -130,6 +131,13 @@ def test_a_frame_is_decompressed_once() -> None:
     blob.reads.clear()
     assert [content(records.record(index)) for index in (0, 1, 2, 3)] == ROWS[:4]
     assert all(length == 4 for _, length in blob.reads)  # offsets only
+
+
+def test_all_readers_of_a_frame_share_its_decompression() -> None:
+    records = frames(framed(*ROWS, step=4))
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(records.record, [0, 1, 2, 3] * 8))
+    assert len({id(part.parent) for part in found if isinstance(part, Slice)}) == 1
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 from shardfs.blob import Bytes, Slice
 from shardfs.errors import Corrupt
 from shardfs.model import Field, Plain, Scalar
+from shardfs.numbers import scalar_text
 from shardfs.views import text
-from shardfs.views.text import scalar_text
 
 
 def shown(dtype: str, data: bytes) -> bytes | None:

@@ -1,0 +1,149 @@
+"""Where the frames of zstd data lie, without decompressing them (RFC 8878, section 3.1)."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, NamedTuple
+
+from shardfs.blob import read_exactly
+from shardfs.errors import Corrupt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from shardfs.blob import Blob
+
+_MAGIC = 0xFD2FB528
+_SKIPPABLE = 0x184D2A50  # to ...5F
+_WORD = struct.Struct("<I")
+# Magic, descriptor, window, dictionary, content size.
+_MAX_HEADER = 4 + 1 + 1 + 4 + 8
+_DICTIONARY_BYTES = (0, 1, 2, 4)
+_SIZE_FORMATS = (None, struct.Struct("<H"), struct.Struct("<I"), struct.Struct("<Q"))
+_BLOCK_HEADER = 3
+_MAX_BLOCK = 128 << 10
+_RLE, _RESERVED = 1, 3
+
+# https://github.com/facebook/zstd/blob/dev/contrib/seekable_format/zstd_seekable_compression_format.md
+_SEEK_TABLE = 0x184D2A5E
+_SEEK_FOOTER = struct.Struct("<IBI")
+_SEEK_MAGIC = 0x8F92EAB1
+# A guess: a table of more frames is not worth its memory.
+_MAX_TABLE = 1 << 20
+
+
+class Frame(NamedTuple):
+    """A frame: its compressed bytes are [start, stop), *size* what it says it holds, None where it does not say."""
+
+    start: int
+    stop: int
+    size: int | None
+
+
+class Header(NamedTuple):
+    """The beginning of a frame.
+
+    Attributes:
+        length: bytes of the header, or of a skippable frame as a whole.
+        size: what the frame says it holds.
+        tail: bytes behind the last block.
+    """
+
+    length: int
+    size: int | None
+    tail: int
+    is_skippable: bool = False
+
+
+def parse_header(data: bytes | memoryview) -> Header:
+    """The header at the beginning of *data*, which are 18 bytes or all there are. Raises Corrupt."""
+    try:
+        (magic,) = _WORD.unpack_from(data)
+        if magic & ~0xF == _SKIPPABLE:
+            return Header(8 + _WORD.unpack_from(data, 4)[0], 0, 0, is_skippable=True)
+        if magic != _MAGIC:
+            raise Corrupt("no zstd frame begins here")
+        descriptor = data[4]
+        is_single = descriptor >> 5 & 1
+        at = 5 + (1 - is_single) + _DICTIONARY_BYTES[descriptor & 3]
+        form = _SIZE_FORMATS[descriptor >> 6]
+        size = None
+        if form is not None:
+            size = form.unpack_from(data, at)[0] + (256 if form.size == 2 else 0)
+            at += form.size
+        elif is_single:
+            size, at = data[at], at + 1
+    except (struct.error, IndexError) as error:
+        raise Corrupt("ends inside the header of a zstd frame") from error
+    return Header(at, size, 4 if descriptor & 4 else 0)
+
+
+def parse_block(data: bytes | memoryview) -> tuple[int, bool]:
+    """(bytes of a block behind its header, whether it is the last of its frame). Raises Corrupt."""
+    word = data[0] | data[1] << 8 | data[2] << 16
+    kind, size = word >> 1 & 3, word >> 3
+    if kind == _RESERVED or size > _MAX_BLOCK:
+        raise Corrupt("no zstd block begins where one should")
+    return 1 if kind == _RLE else size, bool(word & 1)
+
+
+def frames(blob: Blob, largest: int | None = None) -> Iterator[Frame | None]:
+    """All frames of *blob* in order, skippable ones too; ends with None at one that may hold more than *largest*.
+
+    Raises Corrupt where a frame is cut or something else stands there.
+    """
+    at, size = 0, blob.size()
+    while at < size:
+        header = parse_header(blob.read(at, _MAX_HEADER))
+        stop = _frame_stop(blob, at, header, largest)
+        if stop is None:
+            yield None
+            return
+        if stop > size:
+            raise Corrupt(f"the zstd frame at offset {at} is cut")
+        yield Frame(at, stop, header.size)
+        at = stop
+
+
+def _frame_stop(blob: Blob, at: int, header: Header, largest: int | None) -> int | None:
+    at += header.length
+    if header.is_skippable:
+        return at
+    if largest is None:
+        blocks = None
+    elif header.size is not None and header.size > largest:
+        return None
+    else:
+        # What does not say its size is taken to hold full blocks.
+        blocks = max(largest // _MAX_BLOCK, 1) if header.size is None else None
+    is_last = False
+    while not is_last:
+        if blocks is not None:
+            blocks -= 1
+            if blocks < 0:
+                return None
+        block = read_exactly(blob, at, _BLOCK_HEADER, "a zstd block header")
+        length, is_last = parse_block(block)
+        at += _BLOCK_HEADER + length
+    return at + header.tail
+
+
+def seek_table(blob: Blob) -> list[Frame] | None:
+    """The frames by the seek table at the end of *blob*, None where there is none that fits the blob."""
+    end = blob.size()
+    if end < 8 + _SEEK_FOOTER.size:
+        return None
+    count, flags, magic = _SEEK_FOOTER.unpack(blob.read(end - _SEEK_FOOTER.size, _SEEK_FOOTER.size))
+    row = struct.Struct("<III" if flags & 0x80 else "<II")
+    length = count * row.size + _SEEK_FOOTER.size
+    begin = end - 8 - length
+    if magic != _SEEK_MAGIC or count > _MAX_TABLE or begin < 0:
+        return None
+    table = bytes(blob.read(begin, 8 + count * row.size))
+    if struct.unpack_from("<II", table) != (_SEEK_TABLE, length):
+        return None
+    found, at = [], 0
+    for stored, size, *_ in row.iter_unpack(table[8:]):
+        found.append(Frame(at, at + stored, size))
+        at += stored
+    return found if at == begin else None

@@ -1,0 +1,218 @@
+"""Thrift's compact protocol, as much of it as the metadata of Parquet files needs.
+
+https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from shardfs.errors import Corrupt
+
+_T = TypeVar("_T")
+
+_TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT, _UUID = 1, 2, 3, 7, 8, 9, 10, 11, 12, 13
+_INTEGERS = (4, 5, 6)
+_SIZES = {_TRUE: 0, _FALSE: 0, _BYTE: 1, _DOUBLE: 8, _UUID: 16}
+# How deep structs and lists may stand in one another; Parquet's own stand 7 deep.
+_MAX_DEPTH = 24
+# Seven bits a byte: what 64 bits take.
+_MAX_VARINT = 10
+
+
+class Struct:
+    """A struct: its fields by their numbers. Fields of types that Parquet does not use are left out."""
+
+    __slots__ = ("_fields",)
+
+    def __init__(self, fields: dict[int, object]) -> None:
+        self._fields = fields
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._fields
+
+    def number(self, number: int, default: int | None = None) -> int:
+        """An integer or truth value. Raises Corrupt where it is missing and has no *default*."""
+        return self._get(number, int, default)
+
+    def binary(self, number: int, default: bytes | None = None) -> bytes:
+        return self._get(number, bytes, default)
+
+    def struct(self, number: int) -> Struct | None:
+        return self._get(number, Struct, None) if number in self._fields else None
+
+    def structs(self, number: int) -> list[Struct]:
+        """A list of structs, empty where it is missing."""
+        return self._items(number, Struct)
+
+    def binaries(self, number: int) -> list[bytes]:
+        """A list of byte strings, empty where it is missing."""
+        return self._items(number, bytes)
+
+    def _get(self, number: int, kind: type[_T], default: _T | None) -> _T:
+        value = self._fields.get(number, default)
+        if not isinstance(value, kind):
+            raise Corrupt(f"Parquet metadata in which field {number} is missing or of a wrong type")
+        return value
+
+    def _items(self, number: int, kind: type[_T]) -> list[_T]:
+        items = self._get(number, list, [])
+        if not all(isinstance(item, kind) for item in items):
+            raise Corrupt(f"Parquet metadata in which field {number} is a list of a wrong type")
+        return items
+
+
+def read_struct(data: bytes, at: int = 0) -> tuple[Struct, int]:
+    """The struct that begins at *at*, and where it ends. Raises Corrupt."""
+    try:
+        return _struct(data, at, 0)
+    except IndexError:
+        raise Corrupt(f"Parquet metadata ends within its {len(data)} bytes") from None
+
+
+def skip_struct(data: bytes, at: int) -> int:
+    """Where the struct ends that begins at *at*. Raises Corrupt, IndexError."""
+    return _skip(data, at, _STRUCT, 0)
+
+
+def list_head(data: bytes, at: int) -> tuple[int, int, int]:
+    """(count, type of the items, where the first begins) of the list at *at*. Raises Corrupt, IndexError."""
+    head = data[at]
+    count, kind, at = head >> 4, head & 15, at + 1
+    if count == 15:
+        count, at = varint(data, at)
+    if count > len(data) - at:  # an item takes a byte at least
+        raise Corrupt(f"Parquet metadata with a list of {count} items in {len(data) - at} bytes")
+    return count, kind, at
+
+
+def field_head(data: bytes, at: int, before: int) -> tuple[int, int, int]:
+    """(number, type, where the value begins) of the field at *at*, which follows field number *before*.
+
+    The type is 0 at the end of the struct. Raises Corrupt, IndexError.
+    """
+    head = data[at]
+    number, at = before + (head >> 4), at + 1
+    if 0 < head < 16:
+        number, at = varint(data, at)
+        number = zigzag(number)
+    return number, head & 15, at
+
+
+def varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
+    """The unsigned number at *at*, and where it ends. Raises Corrupt, IndexError."""
+    value = data[at]
+    if value < 128:
+        return value, at + 1
+    value &= 127
+    for place in range(1, _MAX_VARINT):
+        byte = data[at + place]
+        value |= (byte & 127) << 7 * place
+        if byte < 128:
+            return value, at + place + 1
+    raise Corrupt("a number of more than 64 bits in Parquet metadata")
+
+
+def zigzag(value: int) -> int:
+    """The signed number that *value* stands for."""
+    return value >> 1 ^ -(value & 1)
+
+
+def _struct(data: bytes, at: int, depth: int) -> tuple[Struct, int]:
+    fields: dict[int, object] = {}
+    number = 0
+    while True:
+        number, kind, at = field_head(data, at, number)
+        if not kind:
+            return Struct(fields), at
+        if kind <= _FALSE:
+            fields[number] = kind == _TRUE
+        elif kind in _INTEGERS:
+            value, at = varint(data, at)
+            fields[number] = zigzag(value)
+        elif kind in (_BINARY, _LIST, _SET, _STRUCT):
+            fields[number], at = _value(data, at, kind, depth + 1)
+        else:
+            at = _skip(data, at, kind, depth + 1)
+
+
+def _value(data: bytes, at: int, kind: int, depth: int) -> tuple[object, int]:
+    if depth > _MAX_DEPTH:
+        raise Corrupt("Parquet metadata that is nested too deeply")
+    if kind == _STRUCT:
+        return _struct(data, at, depth)
+    if kind in (_LIST, _SET):
+        count, inner, at = list_head(data, at)
+        items = []
+        for _ in range(count):
+            item, at = _value(data, at, inner, depth + 1)
+            items.append(item)
+        return items, at
+    if kind == _BINARY:
+        length, at = varint(data, at)
+        if length > len(data) - at:
+            raise IndexError
+        return data[at : at + length], at + length
+    if kind in _INTEGERS:
+        value, at = varint(data, at)
+        return zigzag(value), at
+    return None, _skip(data, at, _BYTE if kind in (_TRUE, _FALSE) else kind, depth)
+
+
+def _skip(data: bytes, at: int, kind: int, depth: int) -> int:
+    """Where the value ends that begins at *at*."""
+    if kind == _STRUCT:
+        return _skip_fields(data, at, depth)
+    if kind in (_LIST, _SET):
+        return _skip_list(data, at, depth)
+    if kind == _BINARY:
+        length, at = varint(data, at)
+        return at + length
+    if kind in _INTEGERS:
+        return varint(data, at)[1]
+    if kind == _MAP:
+        return _skip_map(data, at, depth)
+    if kind not in _SIZES:
+        raise Corrupt(f"a value of the unknown type {kind} in Parquet metadata")
+    return at + _SIZES[kind]
+
+
+def _skip_fields(data: bytes, at: int, depth: int) -> int:
+    """Where the struct ends that begins at *at*. Written out, since it passes some hundred fields a row group."""
+    if depth > _MAX_DEPTH:
+        raise Corrupt("Parquet metadata that is nested too deeply")
+    while True:
+        head = data[at]
+        at += 1
+        if not head:
+            return at
+        if head < 16:
+            at = varint(data, at)[1]
+        kind = head & 15
+        if kind in _INTEGERS:
+            while data[at] > 127:
+                at += 1
+            at += 1
+        else:
+            at = _skip(data, at, kind, depth + 1)
+
+
+def _skip_list(data: bytes, at: int, depth: int) -> int:
+    count, kind, at = list_head(data, at)
+    kind = _BYTE if kind in (_TRUE, _FALSE) else kind
+    for _ in range(count):
+        at = _skip(data, at, kind, depth + 1)
+    return at
+
+
+def _skip_map(data: bytes, at: int, depth: int) -> int:
+    count, at = varint(data, at)
+    if not count:
+        return at
+    if count > len(data) - at:
+        raise Corrupt(f"Parquet metadata with a map of {count} items in {len(data) - at} bytes")
+    kinds, at = data[at], at + 1
+    for _ in range(count):
+        for kind in (kinds >> 4, kinds & 15):
+            at = _skip(data, at, _BYTE if kind in (_TRUE, _FALSE) else kind, depth + 1)
+    return at

@@ -1,0 +1,290 @@
+"""The table of a tar archive's members while the archive is scanned.
+
+Some 16 bytes a member and 16 a key beside the names, in arrays, since a million members are nothing special. One
+thread adds; others may look at the same time.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING
+
+from shardfs.errors import TooLarge
+from shardfs.formats._tar import BLOCK
+from shardfs.formats._tar_keys import link_target, normal, place
+from shardfs.formats._tar_members import (
+    BROKEN,
+    FAR,
+    SPARSE,
+    SPECIAL,
+    key_hash,
+    pack_extra,
+    pack_table,
+)
+
+if TYPE_CHECKING:
+    from shardfs.formats._tar_keys import Place
+    from shardfs.formats._tar_scan import Member
+
+_U32 = 1 << 32
+# Guesses at what is out of all proportion: bytes for the parts of sparse files, links that lead to members behind
+# them, members that are looked at to find what links lead to, links that lead to links.
+_MAX_PARTS = 64 << 20
+_MAX_PENDING = 1 << 18
+_MAX_STEPS = 1 << 22
+_MAX_CHAIN = 8
+_MAX_FAULTS = 1000
+
+
+class KeySet:
+    """Distinct keys, numbered in order of first appearance.
+
+    Attributes:
+        text: all keys, one after another.
+        ends: where each key ends in *text*, behind a 0.
+        slots: the hash table: number + 1, 0 for none.
+    """
+
+    def __init__(self, seed: bytes) -> None:
+        self._seed = seed
+        self.text, self.ends = bytearray(), array("I", [0])
+        self._hashes = array("I")
+        self.slots = array("I", [0]) * 64
+
+    def __len__(self) -> int:
+        return len(self._hashes)
+
+    def __getitem__(self, number: int) -> bytes:
+        return bytes(self.text[self.ends[number] : self.ends[number + 1]])
+
+    def find(self, key: bytes) -> int | None:
+        return self._look(key, key_hash(key, self._seed))[0]
+
+    def add(self, key: bytes) -> int:
+        """The number of *key*, be it new or known. Raises TooLarge."""
+        known = key_hash(key, self._seed)
+        found, slot = self._look(key, known)
+        if found is not None:
+            return found
+        if len(self.text) + len(key) >= _U32:
+            raise TooLarge("has more than 4 GiB of names")
+        self.text += key
+        self.ends.append(len(self.text))
+        self._hashes.append(known)
+        self.slots[slot] = number = len(self._hashes)
+        if 2 * number > len(self.slots):
+            self._grow()
+        return number - 1
+
+    def _look(self, key: bytes, known: int) -> tuple[int | None, int]:
+        """(number, slot) of *key*; where it is not there, (None, the free slot for it)."""
+        slots = self.slots
+        mask = len(slots) - 1
+        slot = known & mask
+        while number := slots[slot]:
+            if self._hashes[number - 1] == known and self[number - 1] == key:
+                return number - 1, slot
+            slot = (slot + 1) & mask
+        return None, slot
+
+    def _grow(self) -> None:
+        slots = array("I", [0]) * (2 * len(self.slots))
+        mask = len(slots) - 1
+        for number, known in enumerate(self._hashes, 1):
+            slot = known & mask
+            while slots[slot]:
+                slot = (slot + 1) & mask
+            slots[slot] = number
+        self.slots = slots
+
+
+class Groups:
+    """Groups of members: the keys, and of each its last member + 1."""
+
+    def __init__(self, seed: bytes) -> None:
+        self.keys, self.lasts = KeySet(seed), array("I")
+
+    def append(self, key: bytes, member: int) -> int:
+        """Put *member* last in the group *key*; the one before it there + 1, 0 if it is the first."""
+        group = self.keys.add(key)
+        if group == len(self.lasts):
+            self.lasts.append(member + 1)
+            return 0
+        before = self.lasts[group]
+        self.lasts[group] = member + 1
+        return before
+
+
+class GrowingTable:
+    """Members by record and folder, as they come.
+
+    Args:
+        seed: for the hashes of keys.
+        capacity: the most members that are taken.
+    """
+
+    def __init__(self, seed: bytes, capacity: int) -> None:
+        self._seed, self._capacity = seed, capacity
+        self._records, self._folders = Groups(seed), Groups(seed)
+        # Of each member, the one before it in its group + 1, 0 for none; its block, size and end of rest.
+        self._before, self._rows = array("I"), array("I")
+        self._rests, self._extras = bytearray(), bytearray()
+        self._in_order = True
+        self._nested = False
+        self._pending: list[tuple[Place, bytes]] = []
+        self._steps = 0
+        self._faults: list[tuple[str, int]] = []
+
+    def __len__(self) -> int:
+        """How many records there are so far."""
+        return len(self._records.lasts)
+
+    def key(self, record: int) -> bytes:
+        """The key of a record. Raises IndexError."""
+        return self._records.keys[record]
+
+    def find(self, key: bytes) -> int | None:
+        """The number of the record with that key."""
+        found = self._records.keys.find(key)
+        return found if found is not None and found < len(self) else None
+
+    def note(self, message: str, offset: int) -> None:
+        """Keep a fault for those who will see the table later."""
+        if len(self._faults) < _MAX_FAULTS:
+            self._faults.append((message, offset))
+
+    # --- adding ---
+
+    def add(self, member: Member) -> bool:
+        """Take a member in; False where it is a link that leads to none of those before. Raises TooLarge."""
+        where = place(member.name)
+        if member.link is None:
+            self._append(where, *self._entry(member))
+            return True
+        target = normal(member.link) if member.hard else link_target(member.name, member.link)
+        if target is None:
+            return False
+        if self._append_link(where, target):
+            return True
+        if not member.hard:
+            if len(self._pending) == _MAX_PENDING:
+                raise TooLarge(f"has more than {_MAX_PENDING} links that lead nowhere")
+            self._pending.append((where, target))
+        return False
+
+    def break_last(self, problem: str) -> None:
+        """Note why the last member can't be read."""
+        self._rows[-2] = self._special(BROKEN, 0, 0, problem.encode("utf-8", "replace"))
+
+    def finish(self) -> None:
+        """Take in the links that lead to members behind them. Raises TooLarge."""
+        for _ in range(_MAX_CHAIN):
+            before = len(self._pending)
+            self._pending = [link for link in self._pending if not self._append_link(*link)]
+            if len(self._pending) == before:
+                break
+
+    def _append(self, where: Place, block: int, size: int) -> None:
+        number = len(self._before)
+        if number >= self._capacity or len(self._rests) + len(where.rest) >= _U32:
+            raise TooLarge(f"only the first {number} members are shown")
+        groups = self._records if where.has_key else self._folders
+        before = groups.append(where.folder, number)
+        if before or not where.has_key:
+            self._in_order &= before == number and where.has_key
+        self._nested |= b"/" in where.folder or not (where.has_key or not where.folder)
+        self._before.append(before)
+        self._rests += where.rest
+        self._rows.extend((block, size, len(self._rests)))
+
+    def _entry(self, member: Member) -> tuple[int, int]:
+        """(block, size) of a member as they stand in a row."""
+        block, rest = divmod(member.offset, BLOCK)
+        if member.problem:
+            problem = member.problem.encode("utf-8", "replace")
+            return 0, self._special(BROKEN, 0, 0, problem)
+        if member.map is not None:
+            parts = member.map.parts.tobytes()
+            if len(self._extras) + len(parts) > _MAX_PARTS:
+                return 0, self._special(BROKEN, 0, 0, b"too many parts of sparse files")
+            where = member.offset + member.map.skip
+            return 0, self._special(SPARSE, where, member.map.size, parts)
+        if rest or block >= _U32 or member.size >= SPECIAL:
+            return 0, self._special(FAR, member.offset, member.size)
+        return block, member.size
+
+    def _special(self, kind: int, offset: int, size: int, payload: bytes = b"") -> int:
+        at = len(self._extras)
+        if at >= SPECIAL:
+            raise TooLarge("has more than 2 GiB of members out of the ordinary")
+        self._extras += pack_extra(kind, offset, size, payload)
+        return SPECIAL + at
+
+    # --- links ---
+
+    def _append_link(self, where: Place, target: bytes) -> bool:
+        """Show the member *target* under another name; False where it is not there (yet)."""
+        number = self._member(target)
+        if number is None:
+            return False
+        self._append(where, self._rows[3 * number], self._rows[3 * number + 1])
+        return True
+
+    def _member(self, path: bytes) -> int | None:
+        """The last member at *path*."""
+        folder, slash, base = path.rpartition(b"/")
+        stem, dot, rest = base.partition(b".")
+        found = None
+        if stem and dot:
+            found = self._in_group(self._records, folder + slash + stem, rest)
+        return self._in_group(self._folders, folder, base) if found is None else found
+
+    def _in_group(self, groups: Groups, key: bytes, rest: bytes) -> int | None:
+        group = groups.keys.find(key)
+        last = 0 if group is None else groups.lasts[group]
+        while last:
+            self._steps += 1
+            if self._steps > _MAX_STEPS:
+                raise TooLarge("has links that take too long to follow")
+            if self._rest(last - 1) == rest:
+                return last - 1
+            last = self._before[last - 1]
+        return None
+
+    def _rest(self, number: int) -> bytearray:
+        begin = self._rows[3 * number - 1] if number else 0
+        return self._rests[begin : self._rows[3 * number + 2]]
+
+    # --- packing ---
+
+    def pack(self) -> bytes:
+        """The finished table, as ``MemberTable`` reads it. Raises TooLarge."""
+        rows, rests, lasts = self._rows, self._rests, self._records.lasts
+        if not self._in_order:
+            rows, rests, lasts = self._sorted()
+        return pack_table(
+            records=self._records.keys,
+            folders=self._folders.keys,
+            lasts=lasts,
+            rows=rows,
+            rests=rests,
+            extras=self._extras,
+            faults=self._faults,
+            nested=self._nested,
+            seed=self._seed,
+        )
+
+    def _sorted(self) -> tuple[array[int], bytearray, array[int]]:
+        """(rows, rests, ends of groups) with the members of a group beside one another."""
+        rows, rests, ends = array("I"), bytearray(), array("I")
+        for groups in (self._records, self._folders):
+            for last in groups.lasts:
+                members = []
+                while last:
+                    members.append(last - 1)
+                    last = self._before[last - 1]
+                for number in reversed(members):
+                    rests += self._rest(number)
+                    rows.extend((*self._rows[3 * number : 3 * number + 2], len(rests)))
+                ends.append(len(rows) // 3)
+        return rows, rests, ends

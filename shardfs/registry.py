@@ -40,6 +40,14 @@ FORMATS = (
         markers=("index.json",),
         suffixes=(".mds", ".mds.zstd", ".mds.gz", ".mds.br", ".mds.bz2", ".mds.snappy"),
     ),
+    Row(
+        "webdataset",
+        "webdataset:WebDataset",
+        suffixes=(
+            *(".tar", ".tar.gz", ".tgz", ".tar.zst", ".tzst", ".tar.xz", ".txz"),
+            *(".tar.bz2", ".tbz2", ".tar.lz4"),
+        ),
+    ),
 )
 
 SOURCES = (Row("local", "local:open_source", schemes=("", "file")),)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
 
-from shardfs.blob import Blob, Bytes, clip, may_wait
+from shardfs.blob import Blob, Broken, Bytes, clip, may_wait
 from shardfs.cache.memory import Derived, Memory
 from shardfs.codecs.inflated import Inflated
 from shardfs.errors import Corrupt, IsAFolder, NotFound, ShardfsError, WouldBlock
@@ -60,7 +61,9 @@ class MemoryStore:
 
     def list(self, prefix: str = "", /) -> Sequence[Entry]:
         lead = f"{prefix}/" if prefix else ""
-        names = {path[len(lead) :].partition("/")[0] for path in self.files if path.startswith(lead)}
+        names = {
+            path[len(lead) :].partition("/")[0] for path in self.files if path.startswith(lead)
+        }
         if not names:
             raise NotFound(prefix)
         return [self.stat(lead + name) for name in sorted(names, key=str.encode)]
@@ -109,14 +112,18 @@ class FakeServices:
         self.reports.append(error)
 
 
-Record = dict[str, bytes | ShardfsError]
+Record: TypeAlias = "Mapping[str, bytes | ShardfsError]"
 
 
 class FakeShard(NumberedKeys):
     """Records as dictionaries; a record that is an error raises it."""
 
     def __init__(
-        self, records: Sequence[Record | ShardfsError], *, costly: bool = False, kind: Kind | None = None
+        self,
+        records: Sequence[Record | ShardfsError],
+        *,
+        costly: bool = False,
+        kind: Kind | None = None,
     ) -> None:
         self.records, self.costly, self._kind = records, costly, kind or Plain(".txt")
         self.asked = 0
@@ -131,16 +138,12 @@ class FakeShard(NumberedKeys):
         return len(self.records)
 
     def fields(self, index: int, /) -> Sequence[Field]:
-        from shardfs.blob import Broken
-
         self.asked += 1
         record = self.records[index]
         if isinstance(record, ShardfsError):
             raise record.again()
         return [
-            Field(
-                name, self._kind, Broken(data) if isinstance(data, ShardfsError) else Bytes(data)
-            )
+            Field(name, self._kind, Broken(data) if isinstance(data, ShardfsError) else Bytes(data))
             for name, data in record.items()
         ]
 
@@ -153,7 +156,11 @@ class KeyedShard(FakeShard):
 
     nested = True
 
-    def __init__(self, records: Mapping[str, Record], loose: Mapping[str, Record] | None = None) -> None:
+    def __init__(
+        self,
+        records: Mapping[str, Record | ShardfsError],
+        loose: Mapping[str, Record] | None = None,
+    ) -> None:
         super().__init__([*records.values(), *(loose or {}).values()])
         self._keys = [*records, *(loose or {})]
         self._count = len(records)
@@ -188,6 +195,15 @@ class KeyedShard(FakeShard):
             self.known = self._count
             return self.find(key)
         return found
+
+
+class MemberShard(KeyedShard):
+    """The parts of a record are files that have their names, `key.field`; loose ones are called as the field is."""
+
+    def fields(self, index: int, /) -> Sequence[Field]:
+        base = "" if index >= self._count else self._keys[index].rpartition("/")[2] + "."
+        fields = super().fields(index)
+        return [replace(field, filename=base + field.name) for field in fields]
 
 
 class FakeDataset:

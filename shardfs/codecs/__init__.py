@@ -1,7 +1,7 @@
 """Compressed blobs as plain ones, decompressed as far as they are read.
 
-A codec is one file here and one row in the registry: a ``Codec`` that opens streams. ``Inflated`` makes a blob of one in
-memory, ``Unpacked`` one of any length.
+A codec is one file here and one row in the registry: a ``Codec`` that opens streams. ``Inflated`` makes a blob of one
+in memory, ``Unpacked`` one of any length.
 """
 
 from __future__ import annotations

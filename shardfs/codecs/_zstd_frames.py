@@ -6,7 +6,7 @@ import struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from shardfs.blob import read_exactly
-from shardfs.errors import Corrupt
+from shardfs.errors import Corrupt, TooLarge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,45 +87,38 @@ def parse_block(data: bytes | memoryview) -> tuple[int, bool]:
     return 1 if kind == _RLE else size, bool(word & 1)
 
 
-def frames(blob: Blob, largest: int | None = None) -> Iterator[Frame | None]:
-    """All frames of *blob* in order, skippable ones too; ends with None at one that may hold more than *largest*.
+def frames(blob: Blob, largest: int | None = None) -> Iterator[Frame]:
+    """All frames of *blob* in order, skippable ones too.
 
-    Raises Corrupt where a frame is cut or something else stands there.
+    Raises:
+        TooLarge: a frame may hold more than *largest* bytes.
+        Corrupt: a frame is cut, or something else stands there.
     """
     at, size = 0, blob.size()
     while at < size:
         header = parse_header(blob.read(at, _MAX_HEADER))
-        stop = _frame_stop(blob, at, header, largest)
-        if stop is None:
-            yield None
-            return
+        stop = at + header.length
+        if not header.is_skippable:
+            stop = _blocks_stop(blob, stop, header.size, largest) + header.tail
         if stop > size:
             raise Corrupt(f"the zstd frame at offset {at} is cut")
         yield Frame(at, stop, header.size)
         at = stop
 
 
-def _frame_stop(blob: Blob, at: int, header: Header, largest: int | None) -> int | None:
-    at += header.length
-    if header.is_skippable:
-        return at
-    if largest is None:
-        blocks = None
-    elif header.size is not None and header.size > largest:
-        return None
-    else:
-        # What does not say its size is taken to hold full blocks.
-        blocks = max(largest // _MAX_BLOCK, 1) if header.size is None else None
-    is_last = False
+def _blocks_stop(blob: Blob, at: int, size: int | None, largest: int | None) -> int:
+    """Where the blocks of a frame end that begin at *at*."""
+    if largest is not None and size is not None and size > largest:
+        raise TooLarge(f"a zstd frame of {size} bytes")
+    # What does not say its size is taken to hold full blocks.
+    most = largest // _MAX_BLOCK + 1 if largest is not None and size is None else None
+    count, is_last = 0, False
     while not is_last:
-        if blocks is not None:
-            blocks -= 1
-            if blocks < 0:
-                return None
-        block = read_exactly(blob, at, _BLOCK_HEADER, "a zstd block header")
-        length, is_last = parse_block(block)
-        at += _BLOCK_HEADER + length
-    return at + header.tail
+        if count == most:
+            raise TooLarge(f"a zstd frame of more than {count} blocks")
+        length, is_last = parse_block(read_exactly(blob, at, _BLOCK_HEADER, "a zstd block header"))
+        at, count = at + _BLOCK_HEADER + length, count + 1
+    return at
 
 
 def seek_table(blob: Blob) -> list[Frame] | None:

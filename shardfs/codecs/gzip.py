@@ -6,7 +6,9 @@ import gzip
 import zlib
 from typing import IO, TYPE_CHECKING, ClassVar, cast
 
+from shardfs.codecs._gzip_members import GzipMembers
 from shardfs.codecs._source import Source
+from shardfs.codecs._zlib import library
 
 if TYPE_CHECKING:
     from shardfs.blob import Blob
@@ -20,6 +22,8 @@ class Gzip:
 
     @staticmethod
     def stream(blob: Blob) -> Stream:
+        if library() is not None:
+            return GzipMembers(blob)
         return cast("Stream", gzip.GzipFile(fileobj=cast("IO[bytes]", Source(blob)), mode="rb"))
 
     @staticmethod

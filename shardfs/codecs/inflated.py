@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from shardfs.blob import Blob, clip, may_wait
 from shardfs.errors import Corrupt, ShardfsError, TooLarge, Unreadable, WouldBlock
@@ -48,7 +48,7 @@ class Inflated:
         start, stop = clip(offset, length, self.size())
         if start == stop:
             return memoryview(b"")
-        progress: _Progress | None = self._memory.get(self)
+        progress: _Progress | _Made | None = self._memory.get(self)
         if progress is None or progress.done < stop:
             if not may_wait():
                 raise WouldBlock
@@ -56,15 +56,17 @@ class Inflated:
             self._advance(progress, stop)
         return progress.view[start:stop]
 
-    def _begin(self) -> _Progress:
+    def fill(self, content: bytes) -> None:
+        """Take *content* for the whole result: it came about otherwise."""
+        self._memory.put(self, _Made(memoryview(content), len(content)), len(content))
+
+    def _begin(self) -> _Progress | _Made:
         size = self.size()
         with self._lock:
-            progress: _Progress | None = self._memory.get(self)
+            progress: _Progress | _Made | None = self._memory.get(self)
             if progress is None:
                 if size > self._limit:
-                    raise TooLarge(
-                        f"decompresses to {size} bytes, more than the {self._limit} allowed (--max-chunk-size)"
-                    )
+                    raise self._too_large(size)
                 said = self._codec.content_size(self._blob)
                 if said is not None and said > size:
                     raise Corrupt(
@@ -74,7 +76,7 @@ class Inflated:
                 self._memory.put(self, progress, 0)
             return progress
 
-    def _advance(self, progress: _Progress, stop: int) -> None:
+    def _advance(self, progress: _Progress | _Made, stop: int) -> None:
         while progress.done < stop:
             try:
                 progress.step()
@@ -87,21 +89,34 @@ class Inflated:
             self._memory.resize(self, progress.done)
 
     def _measure(self) -> int:
-        """The length, for data that does not say it."""
+        """The length, found by decompressing all of it: what the first part says leaves out those behind it."""
         said = self._codec.content_size(self._blob)
-        if said is not None:
-            return said
+        if said is not None and said > self._limit:
+            raise self._too_large(said)
         stream, target, total = self._codec.stream(self._blob), memoryview(bytearray(STEP)), 0
         try:
             while count := stream.readinto1(target):
                 total += count
                 if total > self._limit:
-                    raise TooLarge(
-                        f"decompresses to more than the {self._limit} bytes allowed (--max-chunk-size)"
-                    )
+                    raise self._too_large(total)
         except self._codec.damage as error:
             raise Corrupt(f"damaged compressed data after {total} bytes ({error})") from error
         return total
+
+    def _too_large(self, size: int) -> TooLarge:
+        return TooLarge(
+            f"decompresses to {size} bytes or more, not within the {self._limit} allowed (--max-chunk-size)"
+        )
+
+
+class _Made(NamedTuple):
+    """A result that is complete."""
+
+    view: memoryview
+    done: int
+
+    def step(self) -> None:
+        """Do nothing."""
 
 
 class _Progress:

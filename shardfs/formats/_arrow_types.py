@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _MAX_DEPTH = 64
 _MAX_FIELDS = 1 << 14
+# Decimals of 256 bits have 76 digits, and Parquet's of any length are read as these.
+_MAX_SCALE = 76
 _EXTENSION = "ARROW:extension:name"
 _EXTENSION_METADATA = "ARROW:extension:metadata"
 
@@ -185,7 +187,10 @@ def _scalar(kind: Type, what: Table) -> DataType:
         return DataType(kind, size=_positive(what.number(0, "i")))
     if kind is Type.DECIMAL:
         bits = _one_of(what.number(2, "i", 128), (32, 64, 128, 256), "a decimal of bits")
-        return DataType(kind, size=bits // 8, scale=what.number(1, "i"))
+        scale = what.number(1, "i")
+        if abs(scale) > _MAX_SCALE:
+            raise Corrupt(f"an Arrow schema with a decimal of scale {scale}")
+        return DataType(kind, size=bits // 8, scale=scale)
     return _temporal(kind, what)
 
 

@@ -1,4 +1,4 @@
-"""Headers of tar archives, as v7, POSIX (ustar and pax), GNU tar, Solaris and their kin write them: bytes in, values out.
+"""Headers of tar archives, as v7, POSIX (ustar, pax), GNU tar, Solaris and their kin write them: bytes in, values out.
 
 Facts are those of POSIX.1-2017 (pax, "ustar Interchange Format"), of the GNU tar manual ("Basic Tar Format") and,
 where these are silent, of what CPython's tarfile, GNU tar and libarchive agree on.

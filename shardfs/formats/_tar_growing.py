@@ -103,10 +103,14 @@ class Groups:
 
     def __init__(self, seed: bytes) -> None:
         self.keys, self.lasts = KeySet(seed), array("I")
+        self._latest: tuple[bytes | None, int] = None, 0
 
     def append(self, key: bytes, member: int) -> int:
         """Put *member* last in the group *key*; the one before it there + 1, 0 if it is the first."""
-        group = self.keys.add(key)
+        latest, group = self._latest
+        if key != latest:  # which spares most members the hash
+            group = self.keys.add(key)
+            self._latest = key, group
         if group == len(self.lasts):
             self.lasts.append(member + 1)
             return 0
@@ -132,7 +136,7 @@ class GrowingTable:
         self._in_order = True
         self._nested = False
         self._pending: list[tuple[Place, bytes]] = []
-        self._steps = 0
+        self._steps = self._dropped = 0
         self._faults: list[tuple[str, int]] = []
 
     def __len__(self) -> int:
@@ -167,9 +171,10 @@ class GrowingTable:
         if self._append_link(where, target):
             return True
         if not member.hard:
-            if len(self._pending) == _MAX_PENDING:
-                raise TooLarge(f"has more than {_MAX_PENDING} links that lead nowhere")
-            self._pending.append((where, target))
+            if len(self._pending) < _MAX_PENDING:
+                self._pending.append((where, target))
+            else:
+                self._dropped += 1
         return False
 
     def break_last(self, problem: str) -> None:
@@ -177,12 +182,14 @@ class GrowingTable:
         self._rows[-2] = self._special(BROKEN, 0, 0, problem.encode("utf-8", "replace"))
 
     def finish(self) -> None:
-        """Take in the links that lead to members behind them. Raises TooLarge."""
+        """Take in the links that lead to members behind them. Raises TooLarge where not all could be followed."""
         for _ in range(_MAX_CHAIN):
             before = len(self._pending)
             self._pending = [link for link in self._pending if not self._append_link(*link)]
             if len(self._pending) == before:
                 break
+        if self._dropped:
+            raise TooLarge(f"{self._dropped} links were not followed: there are too many")
 
     def _append(self, where: Place, block: int, size: int) -> None:
         number = len(self._before)
@@ -245,7 +252,8 @@ class GrowingTable:
         while last:
             self._steps += 1
             if self._steps > _MAX_STEPS:
-                raise TooLarge("has links that take too long to follow")
+                self._dropped += 1
+                break
             if self._rest(last - 1) == rest:
                 return last - 1
             last = self._before[last - 1]

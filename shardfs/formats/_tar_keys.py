@@ -1,7 +1,7 @@
 """Which record a member of a tar archive belongs to: WebDataset's rules for names.
 
-    ^((?:.*/|)[^.]+)[.]([^/]*)$     key and field (webdataset.tariterators.base_plus_ext)
-    ^__[^/]*__($|/)                 what is no part of any record (webdataset.tariterators.meta_prefix)
+^((?:.*/|)[^.]+)[.]([^/]*)$     key and field (webdataset.tariterators.base_plus_ext)
+^__[^/]*__($|/)                 what is no part of any record (webdataset.tariterators.meta_prefix)
 """
 
 from __future__ import annotations

@@ -18,14 +18,16 @@ import json
 import struct
 from array import array
 from hashlib import blake2s
-from typing import TYPE_CHECKING, NamedTuple
+from io import BytesIO
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from shardfs.blob import read_exactly
-from shardfs.errors import Corrupt
+from shardfs.errors import Corrupt, TooLarge
 from shardfs.formats._tar import BLOCK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from shardfs.blob import Blob
 
@@ -41,6 +43,16 @@ FAR, SPARSE, BROKEN = 0, 1, 2
 
 _SLOTS_READ = 16
 _COLUMNS_READ = 1 << 14
+
+
+class Keys(Protocol):
+    """Distinct keys as they are packed; see ``KeySet``."""
+
+    text: bytearray
+    ends: array[int]
+    slots: array[int]
+
+    def __len__(self) -> int: ...
 
 
 class Stored(NamedTuple):
@@ -70,25 +82,63 @@ def pack_extra(kind: int, offset: int, size: int, payload: bytes = b"") -> bytes
     return EXTRA.pack(kind, offset, size, len(payload)) + payload
 
 
+def pack_table(
+    *,
+    records: Keys,
+    folders: Keys,
+    lasts: array[int],
+    rows: array[int],
+    rests: bytearray,
+    extras: bytearray,
+    faults: Sequence[tuple[str, int]],
+    nested: bool,
+    seed: bytes,
+) -> bytes:
+    """A table of members in order of their groups, *lasts* being the end of each group. Raises TooLarge."""
+    shift, size = len(records.text), len(records.text) + len(folders.text)
+    if size >= 1 << 32:
+        raise TooLarge("has more than 4 GiB of names")
+    groups = array("I", bytes(GROUP.size * (len(lasts) + 1)))
+    groups[2::2] = lasts
+    groups[3::2] = records.ends[1:] + array("I", [shift + end for end in folders.ends[1:]])
+    said = json.dumps(faults).encode("ascii")
+    count, slots = len(rows) // 3, len(records.slots)
+    head = (MAGIC, len(records), len(folders), count, slots, nested, seed)
+    lengths = (size, len(rests), len(extras), len(said))
+    content = BytesIO()  # which gives its bytes away without a copy
+    content.write(HEADER.pack(*head, *lengths))
+    for part in (groups, bytes(ROW.size), rows, records.slots):
+        content.write(part)
+    for text in (records.text, folders.text, rests, extras, said):
+        content.write(text)
+    return content.getvalue()
+
+
 class MemberTable:
     """A finished table. Thread-safe; holds nothing but its header."""
 
     def __init__(self, blob: Blob) -> None:
         """Take *blob* for a table. Raises Corrupt where it is none."""
         head = HEADER.unpack(read_exactly(blob, 0, HEADER.size, "table of members"))
-        magic, self.records, self.folders, members, self._slot_count, self.nested, self._seed = head[:7]
+        magic, records, folders, members, slots, nested, seed, *lengths = head
+        self.records = int(records)
+        """How many records there are."""
+        self.folders = int(folders)
+        """How many folders hold members without a key."""
+        self.nested = bool(nested)
+        """Whether anything stands in a folder."""
         sizes = (
             GROUP.size * (self.records + self.folders + 1),
             ROW.size * (members + 1),
-            4 * self._slot_count,
-            *head[7:],
+            4 * slots,
+            *lengths,
         )
         places = [HEADER.size]
         for size in sizes:
             places.append(places[-1] + size)
         if magic != MAGIC or places[-1] != blob.size():
             raise Corrupt("is no table of members")
-        self._blob = blob
+        self._blob, self._slot_count, self._seed = blob, int(slots), seed
         self._groups, self._rows, self._slots, self._keys, self._rests = places[:5]
         self._extras, self._faults, self._end = places[5:]
 
@@ -138,7 +188,7 @@ class MemberTable:
             place = self._rows + ROW.size * first
             ends = self._read(place, ROW.size * (count + 1)).cast("I")[2::3].tolist()
             text = bytes(self._read(self._rests + ends[0], ends[-1] - ends[0]))
-            for begin, end in zip(ends, ends[1:], strict=False):
+            for begin, end in pairwise(ends):
                 yield text[begin - ends[0] : end - ends[0]]
 
     def faults(self) -> list[tuple[str, int]]:

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
     from shardfs.blob import Blob
     from shardfs.formats._tar import Header
-    from shardfs.formats._tar_keys import MAX_DEPTH
-from shardfs.formats._tar_sparse import Map
+    from shardfs.formats._tar_sparse import Map
 
 # An extended header, its data and the member's own header, as WebDataset's writer makes them: one read a member.
 _LOOK = 3 * BLOCK
@@ -69,7 +68,8 @@ class TarReader:
 
     def __init__(self, blob: Blob, size: int | None, report: Callable[[str, int], None]) -> None:
         self._blob, self._size, self._report = blob, size, report
-        self._at = 0
+        self.at = 0
+        """The offset that the walk has come to."""
         self._window, self._window_at, self._look = b"", 0, _LOOK
         # Where the data ends of the member that was handed out last; 0 when another header came behind it.
         self._data_end = 0
@@ -86,7 +86,7 @@ class TarReader:
         """The next file or link, None at the end."""
         while not self.ended:
             try:
-                block = self._read(self._at, BLOCK)
+                block = self._read(self.at, BLOCK)
             except Corrupt as error:
                 self._stop(error.message)
                 break
@@ -131,7 +131,7 @@ class TarReader:
             try:
                 self._blob.size()
             except Corrupt as error:
-                self._report(error.message, self._at)
+                self._report(error.message, self.at)
         self.ended = True
 
     def _stop(self, problem: str) -> None:
@@ -141,7 +141,7 @@ class TarReader:
             self.cut = problem or "the archive ends inside its data"
             problem = self.cut
         if problem:
-            self._report(problem, self._at)
+            self._report(problem, self.at)
 
     def _reaches(self, end: int) -> bool:
         try:
@@ -151,13 +151,13 @@ class TarReader:
 
     def _resume(self, problem: str) -> None:
         """Go on at the next header behind the damaged one here."""
-        self._report(problem, self._at)
+        self._report(problem, self.at)
         found = None
         try:
-            found = next_header(self._blob, self._at + BLOCK)
+            found = next_header(self._blob, self.at + BLOCK)
         except Corrupt as error:
             if error.message != problem:
-                self._report(error.message, self._at + BLOCK)
+                self._report(error.message, self.at + BLOCK)
         if found is None:
             self.ended = True
         else:
@@ -165,7 +165,7 @@ class TarReader:
 
     def _go_on(self, at: int, data_end: int = 0) -> None:
         """Put the member here behind us."""
-        self._at, self._data_end = at, data_end
+        self.at, self._data_end = at, data_end
         self._name = self._link = b""
         if self._pax or self._pairs:
             self._pax, self._pairs = {}, []
@@ -175,7 +175,7 @@ class TarReader:
     def _take_metadata(self, header: Header) -> None:
         if not 0 <= header.size <= _MAX_METADATA:
             raise Corrupt(f"an extended header of {header.size} bytes")
-        at = self._at + BLOCK
+        at = self.at + BLOCK
         body = self._read(at, header.size)
         if len(body) < header.size:
             raise Corrupt("ends inside an extended header")
@@ -185,13 +185,13 @@ class TarReader:
             self._link = _tar.text(body)
         else:
             self._take_pax(body, is_global=header.type == _tar.PAX_GLOBAL)
-        self._at, self._data_end = at + padded(header.size), 0
+        self.at, self._data_end = at + padded(header.size), 0
 
     def _take_pax(self, body: bytes, *, is_global: bool) -> None:
         try:
             records = _tar.parse_pax(body)
         except Corrupt as error:  # the member behind it still has its own header
-            self._report(error.message, self._at)
+            self._report(error.message, self.at)
             return
         target = self._global if is_global else self._pax
         # An empty value takes back what was said before (POSIX): it stays, to hide that of a global header.
@@ -205,7 +205,7 @@ class TarReader:
 
     def _link_member(self, header: Header, pax: Mapping[bytes, bytes]) -> Member | None:
         """A link; None for other members that have no data."""
-        member, at = None, self._at + BLOCK
+        member, at = None, self.at + BLOCK
         if header.type in (_tar.HARD_LINK, _tar.SYMBOLIC_LINK):
             name = self._name or pax.get(b"path") or header.name
             link = self._link or pax.get(b"linkpath") or header.link
@@ -218,7 +218,7 @@ class TarReader:
         self, header: Header, block: bytes, pax: Mapping[bytes, bytes]
     ) -> Member | None:
         """A file; None for other members that have data."""
-        size, at = header.size, self._at + BLOCK
+        size, at = header.size, self.at + BLOCK
         if pax.get(b"size"):
             digits = pax[b"size"]
             size = int(digits) if digits.isdigit() and len(digits) < 20 else -1
@@ -229,7 +229,7 @@ class TarReader:
                 at, where = self._map(header, block, pax, size)
             except Corrupt as error:
                 problem = error.message
-                self._report(problem, self._at)
+                self._report(problem, self.at)
         end = at + size
         member = Member(_tar.text(name), None, False, at, size, where, problem)
         if not 0 <= size < MAX_SIZE:
@@ -248,21 +248,23 @@ class TarReader:
         if bytes(tail) == 2 * END:
             self._resume(problem)
         else:
-            self._report(problem, self._at)
+            self._report(problem, self.at)
             self.ended = True
 
     def _named(self, member: Member) -> Member | None:
         length = len(member.name)
         if length <= MAX_DEPTH or (length <= _MAX_NAME and member.name.count(b"/") <= MAX_DEPTH):
             return member
-        self._report(f"left out: a name of {length} bytes, or in more than {MAX_DEPTH} folders", self._at)
+        self._report(
+            f"left out: a name of {length} bytes, or in more than {MAX_DEPTH} folders", self.at
+        )
         return None
 
     def _map(
         self, header: Header, block: bytes, pax: Mapping[bytes, bytes], size: int
     ) -> tuple[int, Map | None]:
         """Where the stored data of a member begins, and where its parts belong if it is sparse."""
-        at = self._at + BLOCK
+        at = self.at + BLOCK
         if header.type == _tar.SPARSE:
             extensions: list[bytes] = []
             more = is_extended(block, header=True)

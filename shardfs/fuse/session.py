@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, cast
 import pyfuse3
 import trio
 
-from shardfs.environment import refusal
 from shardfs.fuse.loop import FastLoop
 from shardfs.fuse.operations import Operations
+from shardfs.system import mount_table
+from shardfs.system.environment import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -102,18 +103,14 @@ async def _announce(mountpoint: Path, settings: MountOptions, ready: Callable[[]
 
 def _widen_read_ahead(mountpoint: Path, size: int) -> None:
     """Set the kernel's read-ahead window, where this process may (as root); its 128 KiB are small for media."""
-    device = _device(mountpoint)
+    # From the mount table: a stat of the mount point would wait for an answer of this very process.
+    mounted = mount_table.top(str(mountpoint))
+    if mounted is None:
+        return
     try:
-        Path(f"/sys/class/bdi/{device}/read_ahead_kb").write_text(str(size >> 10))
+        Path(f"/sys/class/bdi/{mounted.device}/read_ahead_kb").write_text(str(size >> 10))
     except OSError as error:
         log.debug("read-ahead stays as it is: %s", error)
-
-
-def _device(mountpoint: Path) -> str:
-    """major:minor of the mount. From the mount table: a stat would wait for an answer of this very process."""
-    place = str(mountpoint).replace(" ", "\\040")
-    rows = [line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines()]
-    return next((row[2] for row in reversed(rows) if row[4] == place), "")
 
 
 @contextmanager

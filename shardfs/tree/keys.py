@@ -104,7 +104,9 @@ class PlainKeys:
             if record is not None:
                 return record
         if is_short(name):
-            return next((i.record for i in PlainKeys.children(self, folder, 0) if i.name == name), None)
+            return next(
+                (i.record for i in PlainKeys.children(self, folder, 0) if i.name == name), None
+            )
         return None
 
     def inner(self, folder: int, name: str, /) -> int | None:

@@ -123,7 +123,9 @@ class RecordLayout:
             for field, file in enumerate(self._records.files(record)):
                 places.append((record, field))
                 names.append(file.name)
-        if self._records.shard.nested or self._records.shard.loose:  # else nothing stands beside files
+        if (
+            self._records.shard.nested or self._records.shard.loose
+        ):  # else nothing stands beside files
             taken = [(name, "") for name in names if self._find_child(folder, name) is not None]
             pairs = [*taken, *(split_extension(name) for name in names)]
             names = list(distinct(pairs))[len(taken) :]

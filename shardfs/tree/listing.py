@@ -16,7 +16,8 @@ from array import array
 from typing import TYPE_CHECKING
 
 from shardfs.blob import read_exactly
-from shardfs.errors import Unreadable
+from shardfs.errors import Corrupt, Unreadable
+from shardfs.names import NAME_MAX, escape, to_bytes
 from shardfs.tree.layouts import NamedFile
 
 if TYPE_CHECKING:
@@ -74,25 +75,29 @@ class Recorder:
 
 
 class Listing:
-    """Names and sizes by record, read from a blob as they are asked for."""
+    """Names and sizes by record, read from a blob as they are asked for. Raises Corrupt where it is no such blob."""
 
     def __init__(self, blob: Blob) -> None:
-        """Take *blob* for what a Recorder saved. Raises Corrupt, ValueError where it is not."""
         (length,) = struct.unpack("<I", read_exactly(blob, 0, 4, "listing"))
-        names = json.loads(bytes(read_exactly(blob, 4, length, "listing")))
-        self._names = [(str(name), str(column), bool(fixed)) for name, column, fixed in names]
+        self._names = _names(read_exactly(blob, 4, length, "listing"))
         counts = read_exactly(blob, 4 + length, _COUNTS.size, "listing")
         self.records, files = _COUNTS.unpack(counts)
         self._blob, self._first = blob, 4 + length + _COUNTS.size
         self._name_of = self._first + 4 * (self.records + 1)
         self._sizes = self._name_of + 4 * files
+        if blob.size() != self._sizes + 8 * files:
+            raise Corrupt(f"listing of {blob.size()} bytes")
 
     def files(self, record: int, find: Callable[[int], Blob]) -> list[NamedFile]:
         """The files of a record; *find* gives the content of its n-th one, when it is read."""
         start, stop = struct.unpack("<II", self._read(self._first + 4 * record, 8))
         count = stop - start
+        if count < 0:
+            raise Corrupt(f"listing of record {record}")
         names = struct.unpack(f"<{count}I", self._read(self._name_of + 4 * start, 4 * count))
         sizes = struct.unpack(f"<{count}Q", self._read(self._sizes + 8 * start, 8 * count))
+        if len(set(names)) != count or max(names, default=-1) >= len(self._names):
+            raise Corrupt(f"listing of record {record}")
         return [
             NamedFile(name, Remembered(size, find, position), column, fixed)
             for position, (size, (name, column, fixed)) in enumerate(
@@ -102,6 +107,20 @@ class Listing:
 
     def _read(self, offset: int, length: int) -> memoryview:
         return read_exactly(self._blob, offset, length, "listing")
+
+
+def _names(data: memoryview) -> list[tuple[str, str, bool]]:
+    """(name, column, fixed) of all files."""
+    try:
+        rows = json.loads(bytes(data))
+        names = [(name, column, fixed) for name, column, fixed in rows]
+    except (ValueError, TypeError, RecursionError) as error:
+        raise Corrupt("listing without names") from error
+    for name, column, fixed in names:
+        legal = isinstance(name, str) and escape(name) == name and len(to_bytes(name)) <= NAME_MAX
+        if not (legal and isinstance(column, str) and isinstance(fixed, bool)):
+            raise Corrupt(f"listing with a file named {name!r}")
+    return names
 
 
 class Remembered:

@@ -3,197 +3,50 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import threading
 from bisect import bisect_right
 from collections import OrderedDict
-from dataclasses import asdict
-from functools import lru_cache, partial
-from itertools import count
-from typing import TYPE_CHECKING, Protocol
+from functools import partial
+from typing import TYPE_CHECKING
 
-from shardfs.blob import Blob, Bytes, may_wait, stored_at
+from shardfs.blob import Blob, Bytes, may_wait
 from shardfs.errors import (
     Corrupt,
     IsAFolder,
     NotAFolder,
     NotFound,
     ShardfsError,
-    TooLarge,
     Unreadable,
     Unsupported,
     WouldBlock,
     located,
 )
-from shardfs.names import distinct, escape
 from shardfs.tree.inodes import (
     CONTROL,
     DAMAGED,
     FOLDER,
-    INNER,
     MAX_SHARDS,
-    SHARD_ROOT,
     Ino,
-    Places,
     shard_ino,
     split_shard,
 )
-from shardfs.tree.keys import GroupedKeys, NestedKeys, PlainKeys
-from shardfs.tree.layouts import FieldLayout, FlatLayout, NamedFile, RecordLayout
 from shardfs.tree.listing import VERSION, Listing, Recorder
 from shardfs.tree.nodes import Attr, Listed, NoLinks, Type
+from shardfs.tree.records import KnownRecords, OpenShard
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from shardfs.cache.index import IndexCache
     from shardfs.journal import Journal
-    from shardfs.model import Dataset, Field, File, Shard, ShardRef, Store
+    from shardfs.model import Dataset, Shard, ShardRef, Store
     from shardfs.options import Options
-    from shardfs.tree.layouts import ShardLayout
+    from shardfs.tree.records import Presenter
 
 CONTROL_NAME = ".shardfs.json"
 
 # Open shards hold a file descriptor and a little memory each; more than this many are never in use at once.
 _OPEN_SHARDS = 256
-# Records whose files are known, so that lookup, getattr and open of one file parse the record once.
-_KNOWN_RECORDS = 1024
-
-
-class Presenter(Protocol):
-    """Makes files of fields."""
-
-    def files(self, fields: Sequence[Field], /) -> Sequence[File]: ...
-
-
-# Distinguishes shards in the cache of known records, also from those that were closed and opened again.
-_serials = count()
-
-
-class KnownRecords:
-    """The files of the records that were looked at last.
-
-    Two generations of plain dictionaries: cheaper than an exact order of use, and safe without a lock, since each
-    operation on them is atomic and a lost entry is only made again.
-    """
-
-    def __init__(self) -> None:
-        self._young: dict[tuple[int, int], tuple[NamedFile, ...]] = {}
-        self._old: dict[tuple[int, int], tuple[NamedFile, ...]] = {}
-
-    def get(self, key: tuple[int, int]) -> tuple[NamedFile, ...] | None:
-        known = self._young.get(key)
-        return self._old.get(key) if known is None else known
-
-    def put(self, key: tuple[int, int], files: tuple[NamedFile, ...]) -> None:
-        if len(self._young) >= _KNOWN_RECORDS:
-            self._young, self._old = {}, self._young
-        self._young[key] = files
-
-
-@lru_cache(maxsize=1024)
-def _legal_names(pairs: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
-    """File names for (stem, extension) pairs. Cached, since the records of a shard mostly have the same fields."""
-    return tuple(distinct((escape(stem), extension) for stem, extension in pairs))
-
-
-class OpenShard:
-    """A shard that was looked into: its records as files, laid out in folders."""
-
-    def __init__(
-        self,
-        shard: Shard,
-        ref: ShardRef,
-        presenter: Presenter,
-        options: Options,
-        memory: Listing | Recorder | None,
-        known: KnownRecords,
-    ) -> None:
-        self.shard, self.ref, self._presenter = shard, ref, presenter
-        self._memory, self._known, self._serial = memory, known, next(_serials)
-        self._columns = frozenset(options.columns)
-        self.places = Places(shard.capacity)
-        self.layout = self._make_layout(options)
-
-    def _make_layout(self, options: Options) -> ShardLayout:
-        if options.layout == "field":
-            return FieldLayout(self)
-        keys: PlainKeys | NestedKeys
-        if self.shard.nested:
-            keys = NestedKeys(self.shard)
-        elif 0 < options.fanout < self.shard.capacity:
-            keys = GroupedKeys(self.shard, options.fanout)
-        else:
-            keys = PlainKeys(self.shard)
-        return (FlatLayout if options.layout == "flat" else RecordLayout)(self, keys)
-
-    def files(self, record: int, /) -> tuple[NamedFile, ...]:
-        key = self._serial, record
-        known = self._known.get(key)
-        if known is None:
-            with located(f"record {record}"):
-                known = tuple(self._learn(record))
-            self._known.put(key, known)
-        return known
-
-    def _learn(self, record: int) -> Sequence[NamedFile]:
-        if isinstance(self._memory, Listing):
-            return self._memory.files(record, lambda file: self._content(record, file))
-        files = list(self._present(record))
-        if self._memory is not None:
-            with contextlib.suppress(
-                ShardfsError
-            ):  # a shard with a fault is looked at anew each time
-                self._memory.note(record, files)
-        return files
-
-    def _content(self, record: int, file: int) -> Blob:
-        """The content of a file of which only name and size were remembered."""
-        files = list(self._present(record))
-        if file >= len(files):
-            raise Unreadable("is not what the index cache says: use --rebuild-index")
-        return files[file].blob
-
-    def _present(self, record: int) -> Iterator[NamedFile]:
-        shown = [
-            (field, file)
-            for field in self.shard.fields(record)
-            if not self._columns or field.name in self._columns
-            for file in self._presenter.files((field,))
-        ]
-        if len(shown) > self.places.max_fields:
-            raise TooLarge(
-                f"has {len(shown)} files, more than {self.places.max_fields} can be shown"
-            )
-        names = _legal_names(tuple((file.stem, file.extension) for _, file in shown))
-        for name, (field, file) in zip(names, shown, strict=True):
-            yield NamedFile(name, file.blob, field.name, field.filename is not None)
-
-    def describe(self, record: int) -> bytes:
-        """What is known of a record, as JSON."""
-        fields = []
-        for field in self.shard.fields(record):
-            files = self._presenter.files((field,))
-            kind = {k: v for k, v in asdict(field.kind).items() if k != "render"}
-            row: dict[str, object] = {
-                "name": field.name,
-                "kind": type(field.kind).__name__.lower(),
-                **{k: v for k, v in kind.items() if isinstance(v, (str, int, tuple)) and v != ""},
-                "files": [escape(file.stem) + file.extension for file in files],
-            }
-            try:
-                offset = stored_at(field.data)
-                row |= {"bytes": field.data.size()} | ({} if offset is None else {"offset": offset})
-            except ShardfsError as error:
-                row["error"] = str(error)
-            fields.append(row)
-        what = {
-            "shard": self.ref.file or self.ref.name,
-            "index": record,
-            "key": self.shard.key(record),
-            "fields": fields,
-        }
-        return json.dumps(what, indent=1).encode("ascii") + b"\n"
 
 
 class ShardSpace(NoLinks):
@@ -314,7 +167,7 @@ class ShardSpace(NoLinks):
         key = f"{store.url}/{ref.file}\0{ref.version}\0{look}"
         kept = None if options.rebuild_index else self._index.get(key)
         if kept is not None:
-            with contextlib.suppress(Corrupt, ValueError):  # then it is made anew
+            with contextlib.suppress(Corrupt):  # then it is made anew
                 listing = Listing(kept)
                 if listing.records == len(shard):
                     return listing
@@ -352,8 +205,9 @@ class ShardSpace(NoLinks):
     def lookup(self, parent: Ino, name: str, /) -> Attr:
         number, shard, folder = self._folder(parent)
         with located(shard.ref.file):
-            if name == CONTROL_NAME and SHARD_ROOT < folder < INNER:
-                found: tuple[int, int] | None = (folder, CONTROL)
+            if name == CONTROL_NAME:
+                record = shard.layout.described(folder)
+                found = None if record is None else (record, CONTROL)
             else:
                 found = shard.layout.find(folder, name)
             if found is None:

@@ -22,7 +22,7 @@ from shardfs.errors import Corrupt
 from tests.fakes import FailingBlob
 
 
-class StoredBytes(Bytes, Stored):  # type: ignore[misc]
+class StoredBytes(Bytes, Stored):
     """A whole file, as far as anybody can tell."""
 
     __slots__ = ()

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from shardfs import mount_table
 from shardfs.errors import NotFound
-from shardfs.mount_table import Mount
+from shardfs.system import mount_table
+from shardfs.system.mount_table import Mount
 
 TABLE = rb"""22 28 0:20 / /sys rw,nosuid - sysfs sysfs rw
 30 28 8:1 /sub /data\040set rw shared:1 master:2 - ext4 /dev/sda1 rw,errors=x

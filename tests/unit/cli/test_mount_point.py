@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 
+from shardfs.cli.mount_point import check, present, release
 from shardfs.errors import NotFound, UsageError
-from shardfs.mount_point import prepared, release
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+
+@contextmanager
+def prepared(place: Path, source: str = "/src", *, allow_non_empty: bool = False) -> Iterator[bool]:
+    owned = check(str(place), source, allow_non_empty=allow_non_empty)
+    with present(str(place), owned=owned):
+        yield owned
 
 
 @pytest.fixture
@@ -20,7 +29,7 @@ def here(tmp_path: Path) -> Path:
 
 def test_a_missing_folder_is_made_and_removed(here: Path) -> None:
     place = here / "m"
-    with prepared(str(place), "/src", allow_non_empty=False) as made:
+    with prepared(place) as made:
         assert made
         assert place.is_dir()
     assert not place.exists()
@@ -30,7 +39,7 @@ def test_it_is_removed_after_a_failure_too(here: Path) -> None:
     place = here / "m"
     with (
         pytest.raises(RuntimeError),
-        prepared(str(place), "/src", allow_non_empty=False),
+        prepared(place),
     ):
         raise RuntimeError
     assert not place.exists()
@@ -38,13 +47,13 @@ def test_it_is_removed_after_a_failure_too(here: Path) -> None:
 
 def test_what_somebody_put_there_stays(here: Path) -> None:
     place = here / "m"
-    with prepared(str(place), "/src", allow_non_empty=False):
+    with prepared(place):
         (place / "mine").touch()
     assert (place / "mine").exists()
 
 
 def test_a_folder_that_was_there_stays(here: Path) -> None:
-    with prepared(str(here), "/src", allow_non_empty=False) as made:
+    with prepared(here) as made:
         assert not made
     assert here.is_dir()
 
@@ -52,7 +61,7 @@ def test_a_folder_that_was_there_stays(here: Path) -> None:
 def refused(place: Path, source: Path, words: str, *, allow_non_empty: bool = False) -> None:
     with (
         pytest.raises(UsageError, match=words) as error,
-        prepared(str(place), str(source), allow_non_empty=allow_non_empty),
+        prepared(place, str(source), allow_non_empty=allow_non_empty),
     ):
         pytest.fail("it was accepted")
     assert str(place) in str(error.value)
@@ -64,9 +73,9 @@ def test_what_cannot_be_mounted_on(here: Path) -> None:
     source = here / "source"
     refused(here / "file", source, "not a folder")
     refused(here / "file" / "m", source, "is not a folder")
-    refused(here / "no" / "m", source, "cannot be made: No such file")
+    refused(here / "no" / "m", source, "there is no folder")
     refused(here / "full", source, "not empty")
-    with prepared(str(here / "full"), str(source), allow_non_empty=True) as made:
+    with prepared(here / "full", allow_non_empty=True) as made:
         assert not made
 
 
@@ -83,7 +92,7 @@ def test_source_and_mount_point_must_not_hold_each_other(here: Path) -> None:
 
 def test_beside_a_single_shard_is_fine(here: Path) -> None:
     (here / "a.tar").touch()
-    with prepared(str(here / "a"), str(here / "a.tar"), allow_non_empty=False) as made:
+    with prepared(here / "a", str(here / "a.tar")) as made:
         assert made
 
 

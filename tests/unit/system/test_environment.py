@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from shardfs import environment
 from shardfs.errors import UsageError
 from shardfs.options import MountOptions
+from shardfs.system import environment
 
 if TYPE_CHECKING:
     from pathlib import Path

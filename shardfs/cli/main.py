@@ -11,8 +11,8 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from shardfs import console
-from shardfs.arguments import (
+from shardfs.cli import console
+from shardfs.cli.arguments import (
     TREE,
     MountOptionsAction,
     Parser,
@@ -23,9 +23,9 @@ from shardfs.arguments import (
     checked,
     mount_options_parser,
 )
-from shardfs.console import LogOptions
-from shardfs.request import mount_request, pick, tree_options
-from shardfs.values import parse_path
+from shardfs.cli.console import LogOptions
+from shardfs.cli.request import mount_request, pick, tree_options
+from shardfs.cli.values import parse_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -151,7 +151,7 @@ class _Versions(argparse.Action):
         values: object,
         option_string: str | None = None,
     ) -> None:
-        from shardfs import versions
+        from shardfs.cli import versions
 
         print(versions.report())
         parser.exit()
@@ -162,45 +162,45 @@ class _Versions(argparse.Action):
 
 
 def _mount(arguments: argparse.Namespace, messages: console.Log) -> int:
-    from shardfs import mounter
+    from shardfs.cli import mounter
 
     return mounter.mount(mount_request(arguments), messages)
 
 
 def _umount(arguments: argparse.Namespace, _messages: console.Log) -> int:
-    from shardfs import mounter
+    from shardfs.cli import mounter
 
     return mounter.unmount(arguments.mount_points, lazy=arguments.lazy)
 
 
 def _ls(arguments: argparse.Namespace, _messages: console.Log) -> int:
-    from shardfs import browse
+    from shardfs.cli import browse
 
     options = tree_options(arguments)
     return browse.ls(arguments.source, arguments.path, options, long=arguments.long)
 
 
 def _cat(arguments: argparse.Namespace, _messages: console.Log) -> int:
-    from shardfs import browse
+    from shardfs.cli import browse
 
     return browse.cat(arguments.source, arguments.paths, tree_options(arguments))
 
 
 def _cp(arguments: argparse.Namespace, _messages: console.Log) -> int:
-    from shardfs import browse
+    from shardfs.cli import browse
 
     options = tree_options(arguments)
     return browse.cp(arguments.source, arguments.paths, arguments.target, options)
 
 
 def _info(arguments: argparse.Namespace, _messages: console.Log) -> int:
-    from shardfs import browse
+    from shardfs.cli import browse
 
     return browse.info(arguments.source, tree_options(arguments), as_json=arguments.json)
 
 
 def _status(arguments: argparse.Namespace, _messages: console.Log) -> int:
-    from shardfs import status
+    from shardfs.cli import status
 
     mounts = list(status.overview())
     print(json.dumps(mounts, indent=2) if arguments.json else status.show(mounts), end="")
@@ -208,7 +208,7 @@ def _status(arguments: argparse.Namespace, _messages: console.Log) -> int:
 
 
 def _version(_arguments: argparse.Namespace, _messages: console.Log) -> int:
-    from shardfs import versions
+    from shardfs.cli import versions
 
     print(versions.report())
     return 0

@@ -9,15 +9,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shardfs import console, daemon, environment, mount_point, mount_table, status
 from shardfs.cache.index import default_folder
+from shardfs.cli import console, daemon, mount_point, status
+from shardfs.cli.request import without_secrets
 from shardfs.errors import MissingPackage, ShardfsError, Unreadable
-from shardfs.request import without_secrets
+from shardfs.system import environment, mount_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from shardfs.request import MountRequest
+    from shardfs.cli.request import MountRequest
 
 
 def mount(request: MountRequest, messages: console.Log) -> int:
@@ -26,7 +27,7 @@ def mount(request: MountRequest, messages: console.Log) -> int:
     Raises:
         ShardfsError: it could not be mounted, with the reason.
     """
-    daemon.end_on_signals()
+    daemon.die_on_signals()
     if request.run.foreground:
         return _serve(request, lambda: None)
     try:
@@ -35,7 +36,7 @@ def mount(request: MountRequest, messages: console.Log) -> int:
             patience=request.run.wait_timeout,
             log_descriptor=messages.descriptor,
         )
-    except Unreadable:
+    except (Unreadable, SystemExit):  # too slow or interrupted, so perhaps killed while it mounted
         mount_point.detach_dead(mount_table.locate(request.mount_point))
         raise
 
@@ -58,10 +59,12 @@ def _serve(request: MountRequest, ready: Callable[[], None]) -> int:
 
     place = mount_table.locate(request.mount_point)
     non_empty = request.run.allow_non_empty
+    owned = mount_point.check(place, request.source, allow_non_empty=non_empty)
     with (
-        mount_point.prepared(place, request.source, allow_non_empty=non_empty) as made,
         closing(open_tree(request.source, request.options)) as tree,
-        _record(request, place, made=made) as leave_record,
+        daemon.signals_kept() as send_signals_again,
+        mount_point.present(place, owned=owned),
+        _record(request, place, made=owned) as leave_record,
     ):
 
         def announce() -> None:
@@ -69,6 +72,7 @@ def _serve(request: MountRequest, ready: Callable[[], None]) -> int:
             daemon.notify("READY=1")
             console.log.info("%s is mounted on %s", request.settings.fsname, place)
             ready()
+            send_signals_again()  # to the handlers of the mount
 
         fuse.mount(tree, Path(place), request.settings, announce)
         console.log.info("%s is unmounted", place)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from shardfs import console
+from shardfs.cli import console
 from shardfs.errors import Corrupt, ShardfsError, UsageError
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def test_quiet_hides_warnings(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_bug_is_one_line_too() -> None:
-    program = "from shardfs import console; console.run(lambda messages: 1 // 0)"
+    program = "from shardfs.cli import console; console.run(lambda messages: 1 // 0)"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert run.returncode == 1
     assert run.stderr.startswith("shardfs: internal error: ZeroDivisionError")

@@ -55,9 +55,14 @@ def tree_options(arguments: argparse.Namespace) -> Options:
     """The options of a tree, with the password from where the user put it.
 
     Raises:
-        UsageError: the password file can't be read.
+        UsageError: the password file can't be read, or there is no such reader.
     """
-    return replace(pick(Options, arguments), password=_password(arguments.password_file))
+    options = pick(Options, arguments)
+    if options.rank and options.rank >= options.world:
+        raise UsageError(
+            f"--rank {options.rank} needs a --world of more readers, as they count from 0"
+        )
+    return replace(options, password=_password(arguments.password_file))
 
 
 def mount_request(arguments: argparse.Namespace) -> MountRequest:

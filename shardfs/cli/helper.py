@@ -11,9 +11,9 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
-from shardfs import console, mounter
-from shardfs.arguments import Parser, add_mount_places, mount_options_parser, to_arguments
-from shardfs.request import mount_request, pick
+from shardfs.cli import console, mounter
+from shardfs.cli.arguments import Parser, add_mount_places, mount_options_parser, to_arguments
+from shardfs.cli.request import mount_request, pick
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from shardfs import console, helper, mounter
+from shardfs.cli import console, helper, mounter
 from shardfs.errors import Unreadable, UsageError
 from shardfs.options import MountOptions, Options
 
 if TYPE_CHECKING:
-    from shardfs.request import MountRequest
+    from shardfs.cli.request import MountRequest
 
 
 @pytest.fixture

@@ -93,6 +93,11 @@ def parse_layout(text: str) -> str:
     return text
 
 
+def parse_names(text: str) -> tuple[str, ...]:
+    """Names with commas between them."""
+    return tuple(name for name in text.split(",") if name)
+
+
 def parse_source(text: str) -> str:
     """*text* as it is where it is a URL, a DOI or the like, else an absolute path, or pattern of paths."""
     is_elsewhere = re.match(r"[A-Za-z][A-Za-z0-9+.-]+:|10\.\d{4,}/", text)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from shardfs.cli import main
+from shardfs.cli.main import main
 from shardfs.errors import Corrupt
 from shardfs.tree.paths import Node
 

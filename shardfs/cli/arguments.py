@@ -11,15 +11,14 @@ import re
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from shardfs.console import LogOptions
-from shardfs.errors import UsageError
-from shardfs.options import INDEFINITE, MountOptions, Options
-from shardfs.request import RunOptions
-from shardfs.values import (
+from shardfs.cli.console import LogOptions
+from shardfs.cli.request import RunOptions
+from shardfs.cli.values import (
     parse_count,
     parse_group,
     parse_layout,
     parse_mode,
+    parse_names,
     parse_path,
     parse_positive,
     parse_seconds,
@@ -28,6 +27,8 @@ from shardfs.values import (
     parse_user,
     show_size,
 )
+from shardfs.errors import UsageError
+from shardfs.options import INDEFINITE, MountOptions, Options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -56,6 +57,13 @@ TREE = (
     Option("fanout", "put records into folders of N where a shard has more", parse_count, "N"),
     Option("raw", "show every field as its stored bytes"),
     Option("splits", "show the configs and splits that a source declares"),
+    Option("config", "show this config only", str, "NAME"),
+    Option("split", "show this split only", str, "NAME"),
+    Option("columns", "show these fields only", parse_names, "NAME,..."),
+    Option(
+        "rank", "show the share of reader N, from 0, of those that --world says", parse_count, "N"
+    ),
+    Option("world", "how many readers share the dataset", parse_count, "N"),
     Option("follow_links", "follow symbolic links that leave the source"),
     Option("block_size", "tokens in a record of a token dataset", parse_count, "N"),
     Option("key_file", "key of an encrypted dataset", parse_path, "FILE"),
@@ -171,7 +179,7 @@ def _add_group(
 
 
 def _shown(option: Option, default: Any) -> str:
-    if default in (None, 0, ""):
+    if not default:
         return ""
     if option.parse is parse_size:
         text = show_size(default)

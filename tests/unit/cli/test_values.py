@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from shardfs import values
+from shardfs.cli import values
 from shardfs.options import INDEFINITE
 
 if TYPE_CHECKING:

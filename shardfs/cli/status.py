@@ -13,9 +13,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shardfs import mount_table
-from shardfs.console import printable
-from shardfs.values import show_size
+from shardfs.cli.console import printable
+from shardfs.cli.values import show_size
+from shardfs.system import mount_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from shardfs import mount_table, status
-from shardfs.mount_table import Mount
+from shardfs.cli import status
+from shardfs.system import mount_table
+from shardfs.system.mount_table import Mount
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from shardfs import arguments
-from shardfs.cli import main
-from shardfs.console import LogOptions
+from shardfs.cli import arguments, main
+from shardfs.cli.console import LogOptions
+from shardfs.cli.request import MountRequest, RunOptions, mount_request, pick
 from shardfs.errors import UsageError
 from shardfs.options import INDEFINITE, MountOptions, Options
-from shardfs.request import MountRequest, RunOptions, mount_request, pick
 
 if TYPE_CHECKING:
     import argparse
@@ -70,6 +69,21 @@ def test_an_option_is_the_same_both_ways(long: str, short: str, field: str, valu
 def test_underscores_in_long_options() -> None:
     assert asked("--cache_dir=/a_b --allow_other").options.cache_dir == Path("/a_b")
     assert asked("--cache_dir /a_b").options.cache_dir == Path("/a_b")
+
+
+def test_names_with_commas_between_them() -> None:
+    assert asked("--columns image,label").options.columns == ("image", "label")
+    assert asked(r"-o 'columns=image\,label,raw'").options == Options(
+        columns=("image", "label"), raw=True
+    )
+
+
+def test_a_reader_is_one_of_those_there_are() -> None:
+    options = asked("--rank 3 --world 4").options
+    assert (options.rank, options.world) == (3, 4)
+    for wrong in ("--rank 4 --world 4", "--rank 1"):
+        with pytest.raises(UsageError, match="--world"):
+            asked(wrong)
 
 
 @pytest.mark.parametrize("argv", ["--no-splits", "-o no_splits", "-o no-splits"])

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from shardfs import daemon
+from shardfs.cli import daemon
 
 if TYPE_CHECKING:
     import signal
 
 _BEGIN = """
 import os, signal, sys, time
-from shardfs import daemon
+from shardfs.cli import daemon
 from shardfs.errors import Unreadable
-daemon.end_on_signals()
+daemon.die_on_signals()
 def background(work, patience=10.0):
     try:
         return daemon.background(work, patience=patience, log_descriptor=None)
@@ -97,16 +97,12 @@ def test_a_daemon_that_is_never_ready_is_ended(tmp_path: Path) -> None:
 def work(ready):
     with open({str(tmp_path / "pid")!r}, "w") as file:
         file.write(str(os.getpid()))
-    try:
-        time.sleep(60)
-    finally:
-        open({str(tmp_path / "clean")!r}, "w").close()
+    time.sleep(60)
 sys.exit(background(work, patience=0.5))
 """
     )
     assert run.returncode == 9
     assert "not ready after 0.5 seconds" in run.stderr
-    assert (tmp_path / "clean").exists()
     assert not Path("/proc", (tmp_path / "pid").read_text()).exists()
 
 
@@ -116,21 +112,37 @@ def test_a_signal_to_the_waiting_caller_ends_the_daemon_too(
 ) -> None:
     text = f"""
 def work(ready):
-    open({str(tmp_path / "begun")!r}, "w").close()
-    try:
-        time.sleep(60)
-    finally:
-        open({str(tmp_path / "clean")!r}, "w").close()
+    with open({str(tmp_path / "new")!r}, "w") as file:
+        file.write(str(os.getpid()))
+    os.rename({str(tmp_path / "new")!r}, {str(tmp_path / "pid")!r})
+    time.sleep(60)
 sys.exit(background(work))
 """
     run = subprocess.Popen([sys.executable, "-c", _BEGIN + text], stderr=subprocess.PIPE)
-    while not (tmp_path / "begun").exists():
+    while not (tmp_path / "pid").exists():
         time.sleep(0.01)
     run.send_signal(number)
     _, error = run.communicate(timeout=10)
     assert run.returncode == 128 + number
     assert error == b""
-    assert (tmp_path / "clean").exists()
+    assert not Path("/proc", (tmp_path / "pid").read_text()).exists()
+
+
+def test_signals_are_kept_for_those_who_can_handle_them() -> None:
+    run = program(
+        """
+seen = []
+with daemon.signals_kept() as send_again:
+    for number in daemon.STOP_SIGNALS:
+        os.kill(os.getpid(), number)
+    signal.signal(signal.SIGTERM, lambda number, frame: seen.append(number))
+    send_again()
+print(seen == [signal.SIGTERM], file=sys.stderr)
+daemon.die_on_signals()
+os.kill(os.getpid(), signal.SIGHUP)
+"""
+    )
+    assert (run.returncode, run.stderr) == (-1, "True\n")
 
 
 @pytest.mark.parametrize("address", ["{tmp}/notify", "@shardfs-test-{pid}"])

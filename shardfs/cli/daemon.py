@@ -14,13 +14,14 @@ import signal
 import socket
 import sys
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
-from shardfs.console import BY_SIGNAL, FAILED, log
+from shardfs.cli.console import BY_SIGNAL, FAILED, log
 from shardfs.errors import Unreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from types import FrameType
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -28,18 +29,36 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _GRACE = 2.0  # seconds between asking a child to end and making it
 
 
-def end_on_signals() -> None:
-    """Let TERM, INT and HUP end the program as an exit does, so that what was begun is put away.
+def die_on_signals() -> None:
+    """Let TERM, INT and HUP end the process at once: for while there is nothing to put away.
 
-    Also where the caller ignores them, as nohup does and shells do for what they start with ``&``.
+    Also where the caller ignores them, as nohup does and shells do for what they start with ``&``. An exception
+    from a handler would be no better: inside an import, Python may turn it into another or lose it.
     """
     for number in STOP_SIGNALS:
-        signal.signal(number, _end)
+        signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
 
 
-def _end(number: int, _frame: FrameType | None) -> NoReturn:
-    raise SystemExit(BY_SIGNAL + number)
+@contextmanager
+def signals_kept() -> Iterator[Callable[[], None]]:
+    """A context in which TERM, INT and HUP are only remembered; gives a function that sends them again.
+
+    It is for the moments in which a mount begins and ends. A signal mask would not do: it is for one thread, and
+    signals to the process go to any other.
+    """
+    kept: list[int] = []
+
+    def keep(number: int, _frame: FrameType | None) -> None:
+        kept.append(number)
+
+    def send_again() -> None:
+        for number in kept[:1]:
+            signal.raise_signal(number)
+
+    for number in STOP_SIGNALS:
+        signal.signal(number, keep)
+    yield send_again
 
 
 def background(
@@ -88,6 +107,8 @@ def _detach(keep: set[int]) -> None:
 
 
 def _await(child: int, reading: int, patience: float) -> int:
+    for number in STOP_SIGNALS:
+        signal.signal(number, _end)
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
         arrived, _, _ = select.select([reading], [], [], patience)
@@ -107,6 +128,10 @@ def _await(child: int, reading: int, patience: float) -> int:
     if code == 0:
         log.error("the daemon ended before it was ready")
     return code or FAILED
+
+
+def _end(number: int, _frame: FrameType | None) -> NoReturn:
+    raise SystemExit(BY_SIGNAL + number)
 
 
 def _stop(child: int) -> None:

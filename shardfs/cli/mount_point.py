@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shardfs import mount_table, status
+from shardfs.cli import status
 from shardfs.errors import UsageError
+from shardfs.system import mount_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,16 +23,15 @@ log = logging.getLogger("shardfs")
 _FAREWELL = 5.0  # seconds that a daemon may take to end after its mount is gone
 
 
-@contextmanager
-def prepared(path: str, source: str, *, allow_non_empty: bool) -> Iterator[bool]:
-    """The folder *path* (as ``mount_table.locate`` gives it), ready to be mounted on; whether it was made for that.
+def check(path: str, source: str, *, allow_non_empty: bool) -> bool:
+    """See that the folder *path* (as ``mount_table.locate`` gives it) can be mounted on, clearing away a dead mount.
 
-    One that was made is removed at the end.
+    Returns whether the folder belongs to the mount: it is to be made, or was made for the one that died.
 
     Raises:
         UsageError: it can't be mounted on, with the reason.
     """
-    made = detach_dead(path)
+    owned = detach_dead(path)
     mount = mount_table.top(path)
     if mount is not None and mount.is_ours:
         source_there = mount.source.removeprefix("shardfs:")
@@ -39,13 +39,28 @@ def prepared(path: str, source: str, *, allow_non_empty: bool) -> Iterator[bool]
             f"{path} is already mounted from {source_there} (shardfs umount {path} ends that)"
         )
     _check_apart(path, source)
-    made |= _make_or_check(path, allow_non_empty=allow_non_empty)
+    return _is_missing(path, allow_non_empty=allow_non_empty) or owned
+
+
+@contextmanager
+def present(path: str, *, owned: bool) -> Iterator[None]:
+    """A context in which the folder is there; one that the mount owns is made, and removed at the end.
+
+    Raises:
+        UsageError: it can't be made.
+    """
+    if not owned:
+        yield
+        return
     try:
-        yield made
+        os.makedirs(path, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be made: {error.strerror}") from error
+    try:
+        yield
     finally:
-        if made:
-            with contextlib.suppress(OSError):  # busy or filled by now: then it is somebody's
-                os.rmdir(path)
+        with contextlib.suppress(OSError):  # busy or filled by now: then it is somebody's
+            os.rmdir(path)
 
 
 def detach_dead(path: str) -> bool:
@@ -74,16 +89,15 @@ def _is_inside(path: str, folder: str) -> bool:
     return Path(path).is_relative_to(folder)
 
 
-def _make_or_check(path: str, *, allow_non_empty: bool) -> bool:
-    """Whether the folder had to be made."""
+def _is_missing(path: str, *, allow_non_empty: bool) -> bool:
+    """Whether the folder is still to be made."""
     try:
         with os.scandir(path) as entries:
             is_empty = next(entries, None) is None
-    except FileNotFoundError:
-        try:
-            os.mkdir(path)
-        except OSError as error:
-            raise UsageError(f"{path} cannot be made: {error.strerror}") from error
+    except FileNotFoundError as error:
+        parent = os.path.dirname(path)
+        if not os.path.isdir(parent):  # a mistyped path, rather than one to be made
+            raise UsageError(f"{path} cannot be made: there is no folder {parent}") from error
         return True
     except NotADirectoryError as error:
         raise UsageError(f"{path} is not a folder") from error

@@ -11,7 +11,7 @@ import time
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from shardfs import console
+from shardfs.cli import console
 from shardfs.errors import IsAFolder, ShardfsError, UsageError
 from shardfs.mounting import open_tree
 from shardfs.names import to_bytes

@@ -1,0 +1,1 @@
+"""The command line: arguments, messages, and the life of a mount from the request to its end."""

@@ -1,0 +1,1 @@
+"""What the machine says: whether it may mount, and what is mounted."""

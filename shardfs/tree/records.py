@@ -1,0 +1,189 @@
+"""The records of an opened shard as files: presented when somebody looks, and known for a while."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from dataclasses import fields
+from functools import lru_cache
+from itertools import count, islice
+from typing import TYPE_CHECKING, Protocol
+
+from shardfs.blob import Blob, stored_at
+from shardfs.errors import Corrupt, ShardfsError, TooLarge, Unreadable, located
+from shardfs.names import distinct, escape
+from shardfs.tree.inodes import Places
+from shardfs.tree.keys import GroupedKeys, NestedKeys, PlainKeys
+from shardfs.tree.layouts import MAX_FILES, FieldLayout, FlatLayout, NamedFile, RecordLayout
+from shardfs.tree.listing import Listing, Recorder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from shardfs.model import Field, File, Kind, Shard, ShardRef
+    from shardfs.options import Options
+    from shardfs.tree.layouts import ShardLayout
+
+# Records whose files are known, so that lookup, getattr and open of one file parse the record once.
+_KNOWN_RECORDS = 1024
+
+
+class Presenter(Protocol):
+    """Makes files of fields."""
+
+    def files(self, fields: Sequence[Field], /) -> Sequence[File]: ...
+
+
+# Distinguishes shards in the cache of known records, also from those that were closed and opened again.
+_serials = count()
+
+
+class KnownRecords:
+    """The files of the records that were looked at last.
+
+    Two generations of plain dictionaries: cheaper than an exact order of use, and safe without a lock, since each
+    operation on them is atomic and a lost entry is only made again.
+    """
+
+    def __init__(self) -> None:
+        self._young: dict[tuple[int, int], tuple[NamedFile, ...]] = {}
+        self._old: dict[tuple[int, int], tuple[NamedFile, ...]] = {}
+
+    def get(self, key: tuple[int, int]) -> tuple[NamedFile, ...] | None:
+        known = self._young.get(key)
+        return self._old.get(key) if known is None else known
+
+    def put(self, key: tuple[int, int], files: tuple[NamedFile, ...]) -> None:
+        if len(self._young) >= _KNOWN_RECORDS:
+            self._young, self._old = {}, self._young
+        self._young[key] = files
+
+
+@lru_cache(maxsize=1024)
+def _legal_names(pairs: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+    """File names for (stem, extension) pairs. Cached, since the records of a shard mostly have the same fields."""
+    return tuple(distinct((escape(stem), extension) for stem, extension in pairs))
+
+
+class OpenShard:
+    """A shard that was looked into: its records as files, laid out in folders."""
+
+    def __init__(
+        self,
+        shard: Shard,
+        ref: ShardRef,
+        presenter: Presenter,
+        options: Options,
+        memory: Listing | Recorder | None,
+        known: KnownRecords,
+    ) -> None:
+        self.shard, self.ref, self._presenter = shard, ref, presenter
+        self._memory, self._known, self._serial = memory, known, next(_serials)
+        self._columns = frozenset(options.columns)
+        self.places = Places(shard.capacity)
+        self.layout = self._make_layout(options)
+
+    def _make_layout(self, options: Options) -> ShardLayout:
+        if options.layout == "field":
+            return FieldLayout(self)
+        keys: PlainKeys | NestedKeys
+        if self.shard.nested:
+            keys = NestedKeys(self.shard, merged=options.layout != "flat")
+        elif 0 < options.fanout < self.shard.capacity:
+            keys = GroupedKeys(self.shard, options.fanout)
+        else:
+            keys = PlainKeys(self.shard)
+        return (FlatLayout if options.layout == "flat" else RecordLayout)(self, keys)
+
+    @property
+    def columns(self) -> Sequence[str]:
+        return [c for c in self.shard.columns if not self._columns or c in self._columns]
+
+    def files(self, record: int, /) -> tuple[NamedFile, ...]:
+        key = self._serial, record
+        known = self._known.get(key)
+        if known is None:
+            with located(f"record {record}"):
+                known = tuple(self._learn(record))
+            self._known.put(key, known)
+        return known
+
+    def _learn(self, record: int) -> Sequence[NamedFile]:
+        if isinstance(self._memory, Listing):
+            with contextlib.suppress(Corrupt):  # a spoiled cache costs time, not answers
+                return self._memory.files(record, lambda file: self._content(record, file))
+        files = self._present(record)
+        if isinstance(self._memory, Recorder):
+            with contextlib.suppress(
+                ShardfsError
+            ):  # a shard with a fault is looked at anew each time
+                self._memory.note(record, files)
+        return files
+
+    def _content(self, record: int, file: int) -> Blob:
+        """The content of a file of which only name and size were remembered."""
+        files = self._present(record)
+        if file >= len(files):
+            raise Unreadable("is not what the index cache says: use --rebuild-index")
+        return files[file].blob
+
+    def _present(self, record: int) -> Sequence[NamedFile]:
+        shown = self._shown(record)
+        names = iter(_names(shown))
+        return [
+            NamedFile(next(names), file.blob, field.name, field.filename is not None)
+            for field, files in shown
+            for file in files
+        ]
+
+    def _shown(self, record: int) -> Sequence[tuple[Field, Sequence[File]]]:
+        """The fields of a record that are to be shown, and the files that show them."""
+        shown = [
+            (field, self._presenter.files((field,)))
+            for field in self.shard.fields(record)
+            if not self._columns or field.name in self._columns
+        ]
+        found, limit = sum(len(files) for _, files in shown), min(MAX_FILES, self.places.max_fields)
+        if found > limit:
+            raise TooLarge(f"has {found} files, more than {limit} can be shown")
+        return shown
+
+    def describe(self, record: int) -> bytes:
+        """What is known of a record, as JSON."""
+        shown = self._shown(record)
+        names = iter(_names(shown))
+        what = {
+            "shard": self.ref.file or self.ref.name,
+            "index": record,
+            "key": self.shard.key(record),
+            "fields": [
+                _description(field) | {"files": list(islice(names, len(files)))}
+                for field, files in shown
+            ],
+        }
+        return json.dumps(what, indent=1).encode("ascii") + b"\n"
+
+
+def _names(shown: Sequence[tuple[Field, Sequence[File]]]) -> Sequence[str]:
+    return _legal_names(tuple((file.stem, file.extension) for _, files in shown for file in files))
+
+
+def _description(field: Field) -> dict[str, object]:
+    """What is known of a field, as far as it fits JSON."""
+    row = {"name": field.name, "kind": type(field.kind).__name__.lower(), **_facts(field.kind)}
+    try:
+        row["bytes"] = field.data.size()
+    except ShardfsError as error:
+        row["error"] = str(error)
+        return row
+    offset = stored_at(field.data)
+    return row if offset is None else {**row, "offset": offset}
+
+
+def _facts(kind: Kind) -> dict[str, object]:
+    values = ((each.name, getattr(kind, each.name)) for each in fields(kind))
+    return {
+        name: value
+        for name, value in values
+        if isinstance(value, (str, int, tuple)) and value != ""
+    }

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from shardfs.blob import Blob, Bytes, Slice, read_exactly
 from shardfs.errors import Corrupt
-from shardfs.formats._arrow_types import TEXTS, VIEWS, Type
+from shardfs.formats._arrow_types import TEMPORALS, TEXTS, VIEWS, Type
 from shardfs.formats._column_text import text_reader
 from shardfs.numbers import float_text
 
@@ -28,6 +28,8 @@ CODES = {
 """struct's codes of numbers."""
 
 _LARGE = frozenset({Type.LARGE_BINARY, Type.LARGE_TEXT, Type.LARGE_LIST})
+_STRINGS = frozenset({Type.BINARY, Type.LARGE_BINARY, Type.TEXT, Type.LARGE_TEXT})
+_FIXED = TEMPORALS | {Type.FIXED_BINARY, Type.DECIMAL}
 
 
 class Masked:
@@ -63,13 +65,16 @@ class Masked:
             return ()
         self._check(start, stop)
         budget.spend(stop - start)
-        values, valid = self._unmasked(start, stop, budget), self._valid(start, stop)
+        valid = self._valid(start, stop)
+        values = self._some(start, stop, valid or [True] * (stop - start), budget)
         if valid is None:
             return values
         return [value if there else None for there, value in zip(valid, values, strict=True)]
 
-    def _unmasked(self, start: int, stop: int, budget: Budget) -> Sequence[Any]:
-        """The values without regard to which are null."""
+    def _some(
+        self, start: int, stop: int, valid: Sequence[bool], budget: Budget
+    ) -> Sequence[Any]:
+        """The values; what stands in the place of those that are not *valid* may be anything."""
         return [None] * (stop - start)
 
     def _valid(self, start: int, stop: int) -> Sequence[bool] | None:
@@ -118,7 +123,9 @@ class Numbers(Masked):
         self._check(index, index + 1)
         return int(self._body.numbers(self._layout, 1, self._code, index, index + 1)[0])
 
-    def _unmasked(self, start: int, stop: int, budget: Budget) -> Sequence[Any]:
+    def _some(
+        self, start: int, stop: int, valid: Sequence[bool], budget: Budget
+    ) -> Sequence[Any]:
         numbers = self._body.numbers(self._layout, 1, self._code, start, stop)
         if self._code in "ef":  # whose digits beyond their own width would be noise
             return [float(float_text(number, f"<{self._code}")) for number in numbers]
@@ -138,7 +145,9 @@ class Bools(Masked):
             return None
         return Bytes(bytes(self._body.bits(self._layout, 1, start, stop)))
 
-    def _unmasked(self, start: int, stop: int, budget: Budget) -> Sequence[Any]:
+    def _some(
+        self, start: int, stop: int, valid: Sequence[bool], budget: Budget
+    ) -> Sequence[Any]:
         return self._body.bits(self._layout, 1, start, stop)
 
 
@@ -155,14 +164,14 @@ class Fixed(Masked):
     def stored(self, index: int, /) -> Blob:
         return Slice(self._body.buffer(self._layout, 1), index * self._width, self._width)
 
-    def _unmasked(self, start: int, stop: int, budget: Budget) -> Sequence[Any]:
+    def _some(
+        self, start: int, stop: int, valid: Sequence[bool], budget: Budget
+    ) -> Sequence[Any]:
         width, count = self._width, stop - start
         budget.spend_bytes(width * count)
         data = read_exactly(
             self._body.buffer(self._layout, 1), start * width, count * width, "an Arrow buffer"
         )
-        valid = self._valid(start, stop) or [True] * count
-        # What stands in the place of a null need not be a value.
         return [
             self._show(data[number * width : (number + 1) * width]) if there else None
             for number, there in enumerate(valid)
@@ -181,15 +190,19 @@ class Strings(Masked):
             raise Corrupt(f"a value in an Arrow file ends at {end} of {data.size()}")
         return Slice(data, begin, end - begin)
 
-    def _unmasked(self, start: int, stop: int, budget: Budget) -> Sequence[Any]:
+    def _some(
+        self, start: int, stop: int, valid: Sequence[bool], budget: Budget
+    ) -> Sequence[Any]:
         offsets = self._offsets(start, stop)
         base, length = offsets[0], offsets[-1] - offsets[0]
         budget.spend_bytes(length)
         buffer = self._body.buffer(self._layout, 2)
         data = read_exactly(buffer, base, length, "text in an Arrow file")
         is_text = self._layout.field.type.type in TEXTS
-        parts = (data[a - base : b - base] for a, b in zip(offsets, offsets[1:], strict=False))
-        return [as_text(part) for part in parts] if is_text else list(parts)
+        parts = [data[a - base : b - base] for a, b in zip(offsets, offsets[1:], strict=False)]
+        if not is_text:
+            return parts
+        return [as_text(part) if there else "" for part, there in zip(parts, valid, strict=True)]
 
     def _offsets(self, start: int, stop: int) -> Sequence[int]:
         return read_offsets(self._body, self._layout, start, stop)
@@ -234,9 +247,10 @@ class Views(Masked):
             raise Corrupt(f"an Arrow view of {length} bytes at {offset} of {data.size()}")
         return Slice(data, offset, length)
 
-    def _unmasked(self, start: int, stop: int, budget: Budget) -> Sequence[Any]:
+    def _some(
+        self, start: int, stop: int, valid: Sequence[bool], budget: Budget
+    ) -> Sequence[Any]:
         is_text = self._layout.field.type.type in TEXTS
-        valid = self._valid(start, stop) or [True] * (stop - start)
         values: list[Any] = []
         for index, there in enumerate(valid, start):
             blob = self.stored(index) if there else Bytes(b"")
@@ -261,8 +275,9 @@ class Looked(Masked):
         cells, at = self._look(index)
         return cells.stored(at)
 
-    def _unmasked(self, start: int, stop: int, budget: Budget) -> Sequence[Any]:
-        valid = self._valid(start, stop) or [True] * (stop - start)
+    def _some(
+        self, start: int, stop: int, valid: Sequence[bool], budget: Budget
+    ) -> Sequence[Any]:
         values: list[Any] = []
         for index, there in enumerate(valid, start):
             if there:
@@ -351,7 +366,4 @@ def leaf(body: Body, layout: Layout) -> Masked | None:
         return Bools(body, layout)
     if kind is Type.NULL:
         return Masked(body, layout)
-    return Fixed(body, layout) if layout.field.type.size and not layout.children else None
-
-
-_STRINGS = frozenset({Type.BINARY, Type.LARGE_BINARY, Type.TEXT, Type.LARGE_TEXT})
+    return Fixed(body, layout) if kind in _FIXED else None

@@ -60,6 +60,7 @@ BINARIES = frozenset({Type.BINARY, Type.LARGE_BINARY, Type.BINARY_VIEW, Type.FIX
 LISTS = frozenset(
     {Type.LIST, Type.LARGE_LIST, Type.LIST_VIEW, Type.LARGE_LIST_VIEW, Type.FIXED_LIST}
 )
+TEMPORALS = frozenset({Type.DATE, Type.TIME, Type.TIMESTAMP, Type.INTERVAL, Type.DURATION})
 VIEWS = frozenset({Type.BINARY_VIEW, Type.TEXT_VIEW})
 _ONE_CHILD = LISTS | {Type.MAP}
 

@@ -27,9 +27,10 @@ WITHOUT_DATA = b"123456"
 LONG_NAME, LONG_LINK, PAX, PAX_SOLARIS, PAX_GLOBAL = b"LKxXg"
 METADATA = b"LKxXg"
 
-_CHECKSUM = slice(148, 156)
+_POSIX = b"ustar\0"
+_LINKS = b"12"
 _BLANK_CHECKSUM = 8 * ord(" ")
-_PLAUSIBLE_CHECKSUM = re.compile(rb" *[0-7]+[ \0]*")
+_CHECKSUM = re.compile(rb" *[0-7]+[ \0]*")
 _ASCII = bytes(range(0x80))
 
 
@@ -53,17 +54,19 @@ def parse_header(block: bytes) -> Header:
     """The header in a block of 512 bytes. Raises Corrupt where its checksum is wrong."""
     if not has_checksum(block):
         raise Corrupt("no valid header")
-    name = text(block[:100])
-    if block[257:263] == b"ustar\0" and block[345]:  # GNU tar has other things than a prefix there
+    end = block.find(0, 0, 100)
+    name = block[: 100 if end < 0 else end]
+    if block[345] and block[257:263] == _POSIX:  # GNU tar has other things than a prefix there
         name = text(block[345:500]) + b"/" + name
     kind = block[156]
     if not kind and name.endswith(b"/"):  # how v7 marks folders
         kind = ord("5")
+    link = text(block[157:257]) if kind in _LINKS else b""
     try:
         size = number(block[124:136])
     except Corrupt:
         size = -1
-    return Header(name, kind, size, text(block[157:257]))
+    return Header(name, kind, size, link)
 
 
 def has_checksum(block: bytes) -> bool:
@@ -71,36 +74,34 @@ def has_checksum(block: bytes) -> bool:
 
     Some old programs added bytes up as signed numbers; everybody accepts both.
     """
-    field = block[_CHECKSUM]
-    if not _PLAUSIBLE_CHECKSUM.fullmatch(field):
+    field = block[148:156]
+    try:
+        stored = number(field)
+    except Corrupt:
         return False
     # Most of a header is NUL: without those the sum takes a third of the time.
     unsigned = sum(block.translate(None, b"\0")) - sum(field) + _BLANK_CHECKSUM
-    stored = number(field)
     return stored == unsigned or stored == unsigned - 256 * len(block.translate(None, _ASCII))
 
 
 def number(field: bytes) -> int:
     """The number in a field: octal digits, or base 256 where the first bit is set. Raises Corrupt.
 
-    Digits may have blanks before them and end in a NUL, a blank, or with the field. Base 256 is a
-    big-endian two's complement behind the first bit.
+    Digits may have blanks before them and end in a NUL, a blank, or with the field; no digits are 0.
+    Base 256 is a big-endian two's complement behind the first bit.
     """
     if field[0] & 0x80:
         bits = 8 * len(field) - 1
         value = int.from_bytes(field, "big") & ((1 << bits) - 1)
         return value - (1 << bits) if field[0] & 0x40 else value
-    digits = text(field).strip(b" ")
     try:
-        return int(digits, 8) if digits.isdigit() else _nothing(digits)
+        return int(field.rstrip(b"\0 ") or b"0", 8)
     except ValueError:
-        raise Corrupt(f"{digits!r} is no octal number") from None
-
-
-def _nothing(digits: bytes) -> int:
-    if digits:
-        raise Corrupt(f"{digits!r} is no octal number")
-    return 0
+        pass
+    try:
+        return int(text(field).strip(b" ") or b"0", 8)
+    except ValueError:
+        raise Corrupt(f"{field!r} is no octal number") from None
 
 
 def text(field: bytes) -> bytes:
@@ -135,7 +136,7 @@ def parse_pax(body: bytes) -> list[tuple[bytes, bytes]]:
 def find_header(window: bytes) -> int:
     """The offset of the first block in *window* that is a header, at a multiple of 512; -1 where there is none."""
     for at in range(0, len(window) - BLOCK + 1, BLOCK):
-        field = window[at + _CHECKSUM.start : at + _CHECKSUM.stop]
-        if _PLAUSIBLE_CHECKSUM.fullmatch(field) and has_checksum(window[at : at + BLOCK]):
+        field = window[at + 148 : at + 156]
+        if _CHECKSUM.fullmatch(field) and has_checksum(window[at : at + BLOCK]):
             return at
     return -1

@@ -197,9 +197,11 @@ class GrowingTable:
             raise TooLarge(f"only the first {number} members are shown")
         groups = self._records if where.has_key else self._folders
         before = groups.append(where.folder, number)
-        if before or not where.has_key:
-            self._in_order &= before == number and where.has_key
-        self._nested |= b"/" in where.folder or not (where.has_key or not where.folder)
+        if not before:
+            self._in_order &= where.has_key
+            self._nested |= (b"/" if where.has_key else b"") in where.folder and where.folder != b""
+        elif before != number:
+            self._in_order = False
         self._before.append(before)
         self._rests += where.rest
         self._rows.extend((block, size, len(self._rests)))

@@ -96,7 +96,7 @@ def test_failures_are_one_line(
 
 
 def test_a_reader_that_has_enough_is_no_failure_to_tell() -> None:
-    program = "import sys; from shardfs.cli import main; sys.exit(main(sys.argv[1:]))"
+    program = "import sys; from shardfs.cli.main import main; sys.exit(main(sys.argv[1:]))"
     command = [
         sys.executable,
         "-c",

@@ -117,10 +117,10 @@ class Pixels(Kind):
 
 @dataclass(frozen=True, slots=True)
 class Items(Kind):
-    """Several values, each a file of its own: (start, length) in the stored bytes, all of one kind."""
+    """Several values, each a file of its own: (start, length) in the stored bytes, all of one kind; None for a null."""
 
     kind: Kind
-    spans: tuple[tuple[int, int], ...]
+    spans: tuple[tuple[int, int] | None, ...]
 
 
 @dataclass(frozen=True, slots=True)

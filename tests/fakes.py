@@ -212,7 +212,7 @@ class FakeDataset:
     format = "fake"
 
     def __init__(self, shards: Mapping[str, FakeShard | ShardfsError]) -> None:
-        self._shards = dict(shards)
+        self.by_name = dict(shards)
         self.opened: list[str] = []
         self._lock = threading.Lock()
 
@@ -220,11 +220,11 @@ class FakeDataset:
     def shards(self) -> Sequence[ShardRef]:
         return [
             ShardRef(name, "", None if isinstance(shard, ShardfsError) else len(shard), 1, "")
-            for name, shard in self._shards.items()
+            for name, shard in self.by_name.items()
         ]
 
     def open_shard(self, index: int, /) -> FakeShard:
-        name, shard = list(self._shards.items())[index]
+        name, shard = list(self.by_name.items())[index]
         with self._lock:
             self.opened.append(name)
         if isinstance(shard, ShardfsError):

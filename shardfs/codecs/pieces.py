@@ -158,16 +158,16 @@ class Pieced:
         *,
         memory: Memory,
         largest: int,
-        load: Callable[[], Blob | None],
-        save: Callable[[bytes], None],
+        kept: Blob | None,
+        keep: Callable[[bytes], Blob | None],
     ) -> None:
-        """Look for the table with *load*; otherwise make it and hand it to *save*."""
+        """Begin with the table that was *kept*, if it is one; otherwise make it, and have it from then on by *keep*."""
         self._blob, self._indexer, self._memory, self._largest = blob, indexer, memory, largest
-        self._load, self._save = load, save
+        self._keep = keep
         self._pieces: LRUCache[int, Inflated] = LRUCache(_KNOWN_PIECES)
         self._pieces_lock, self._finding = threading.Lock(), threading.Lock()
-        kept = self._kept_table()
-        self._table, self._complete = kept or PieceTable(), kept is not None
+        table = self._load(kept)
+        self._table, self._complete = table or PieceTable(), table is not None
         self._finder: Iterator[Piece] | None = None
 
     def size(self) -> int:
@@ -216,12 +216,11 @@ class Pieced:
 
     def _finish(self) -> None:
         self._finder = None
-        self._save(self._table.pack())
-        self._table = self._kept_table() or self._table
+        # The states of the new table stay on disk.
+        self._table = self._load(self._keep(self._table.pack())) or self._table
         self._complete = True
 
-    def _kept_table(self) -> PieceTable | None:
-        kept = self._load()
+    def _load(self, kept: Blob | None) -> PieceTable | None:
         if kept is None:
             return None
         try:

@@ -71,9 +71,7 @@ class Masked:
             return values
         return [value if there else None for there, value in zip(valid, values, strict=True)]
 
-    def _some(
-        self, start: int, stop: int, valid: Sequence[bool], budget: Budget
-    ) -> Sequence[Any]:
+    def _some(self, start: int, stop: int, valid: Sequence[bool], budget: Budget) -> Sequence[Any]:
         """The values; what stands in the place of those that are not *valid* may be anything."""
         return [None] * (stop - start)
 
@@ -123,9 +121,7 @@ class Numbers(Masked):
         self._check(index, index + 1)
         return int(self._body.numbers(self._layout, 1, self._code, index, index + 1)[0])
 
-    def _some(
-        self, start: int, stop: int, valid: Sequence[bool], budget: Budget
-    ) -> Sequence[Any]:
+    def _some(self, start: int, stop: int, valid: Sequence[bool], budget: Budget) -> Sequence[Any]:
         numbers = self._body.numbers(self._layout, 1, self._code, start, stop)
         if self._code in "ef":  # whose digits beyond their own width would be noise
             return [float(float_text(number, f"<{self._code}")) for number in numbers]
@@ -145,9 +141,7 @@ class Bools(Masked):
             return None
         return Bytes(bytes(self._body.bits(self._layout, 1, start, stop)))
 
-    def _some(
-        self, start: int, stop: int, valid: Sequence[bool], budget: Budget
-    ) -> Sequence[Any]:
+    def _some(self, start: int, stop: int, valid: Sequence[bool], budget: Budget) -> Sequence[Any]:
         return self._body.bits(self._layout, 1, start, stop)
 
 
@@ -164,9 +158,7 @@ class Fixed(Masked):
     def stored(self, index: int, /) -> Blob:
         return Slice(self._body.buffer(self._layout, 1), index * self._width, self._width)
 
-    def _some(
-        self, start: int, stop: int, valid: Sequence[bool], budget: Budget
-    ) -> Sequence[Any]:
+    def _some(self, start: int, stop: int, valid: Sequence[bool], budget: Budget) -> Sequence[Any]:
         width, count = self._width, stop - start
         budget.spend_bytes(width * count)
         data = read_exactly(
@@ -190,9 +182,7 @@ class Strings(Masked):
             raise Corrupt(f"a value in an Arrow file ends at {end} of {data.size()}")
         return Slice(data, begin, end - begin)
 
-    def _some(
-        self, start: int, stop: int, valid: Sequence[bool], budget: Budget
-    ) -> Sequence[Any]:
+    def _some(self, start: int, stop: int, valid: Sequence[bool], budget: Budget) -> Sequence[Any]:
         offsets = self._offsets(start, stop)
         base, length = offsets[0], offsets[-1] - offsets[0]
         budget.spend_bytes(length)
@@ -247,9 +237,7 @@ class Views(Masked):
             raise Corrupt(f"an Arrow view of {length} bytes at {offset} of {data.size()}")
         return Slice(data, offset, length)
 
-    def _some(
-        self, start: int, stop: int, valid: Sequence[bool], budget: Budget
-    ) -> Sequence[Any]:
+    def _some(self, start: int, stop: int, valid: Sequence[bool], budget: Budget) -> Sequence[Any]:
         is_text = self._layout.field.type.type in TEXTS
         values: list[Any] = []
         for index, there in enumerate(valid, start):
@@ -275,9 +263,7 @@ class Looked(Masked):
         cells, at = self._look(index)
         return cells.stored(at)
 
-    def _some(
-        self, start: int, stop: int, valid: Sequence[bool], budget: Budget
-    ) -> Sequence[Any]:
+    def _some(self, start: int, stop: int, valid: Sequence[bool], budget: Budget) -> Sequence[Any]:
         values: list[Any] = []
         for index, there in enumerate(valid, start):
             if there:

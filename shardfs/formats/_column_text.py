@@ -48,7 +48,9 @@ def text_reader(field: ArrowField) -> Reader | None:
     if type_.type is Type.INTERVAL:
         return {"month": _months, "day_time": _days, "month_day_nano": _months_days}[type_.unit]
     write = _writer(type_)
-    return None if write is None else lambda data: write(int.from_bytes(data, "little", signed=True))
+    return (
+        None if write is None else lambda data: write(int.from_bytes(data, "little", signed=True))
+    )
 
 
 def _writer(type_: DataType) -> Callable[[int], str] | None:

@@ -11,8 +11,9 @@ from shardfs.errors import Corrupt
 
 _T = TypeVar("_T")
 
-_TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT, _UUID = 1, 2, 3, 7, 8, 9, 10, 11, 12, 13
-_INTEGERS = (4, 5, 6)
+I64, LIST, STRUCT = 6, 9, 12
+_TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _SET, _MAP, _UUID = 1, 2, 3, 7, 8, 10, 11, 13
+_INTEGERS = (4, 5, I64)
 _SIZES = {_TRUE: 0, _FALSE: 0, _BYTE: 1, _DOUBLE: 8, _UUID: 16}
 # How deep structs and lists may stand in one another; Parquet's own stand 7 deep.
 _MAX_DEPTH = 24
@@ -70,9 +71,9 @@ def read_struct(data: bytes, at: int = 0) -> tuple[Struct, int]:
         raise Corrupt(f"Parquet metadata ends within its {len(data)} bytes") from None
 
 
-def skip_struct(data: bytes, at: int) -> int:
-    """Where the struct ends that begins at *at*. Raises Corrupt, IndexError."""
-    return _skip(data, at, _STRUCT, 0)
+def skip(data: bytes, at: int, kind: int) -> int:
+    """Where the value of type *kind* ends that begins at *at*. Raises Corrupt, IndexError."""
+    return _skip(data, at, kind, 0)
 
 
 def list_head(data: bytes, at: int) -> tuple[int, int, int]:
@@ -130,7 +131,7 @@ def _struct(data: bytes, at: int, depth: int) -> tuple[Struct, int]:
         elif kind in _INTEGERS:
             value, at = varint(data, at)
             fields[number] = zigzag(value)
-        elif kind in (_BINARY, _LIST, _SET, _STRUCT):
+        elif kind in (_BINARY, LIST, _SET, STRUCT):
             fields[number], at = _value(data, at, kind, depth + 1)
         else:
             at = _skip(data, at, kind, depth + 1)
@@ -139,9 +140,9 @@ def _struct(data: bytes, at: int, depth: int) -> tuple[Struct, int]:
 def _value(data: bytes, at: int, kind: int, depth: int) -> tuple[object, int]:
     if depth > _MAX_DEPTH:
         raise Corrupt("Parquet metadata that is nested too deeply")
-    if kind == _STRUCT:
+    if kind == STRUCT:
         return _struct(data, at, depth)
-    if kind in (_LIST, _SET):
+    if kind in (LIST, _SET):
         count, inner, at = list_head(data, at)
         items = []
         for _ in range(count):
@@ -161,9 +162,9 @@ def _value(data: bytes, at: int, kind: int, depth: int) -> tuple[object, int]:
 
 def _skip(data: bytes, at: int, kind: int, depth: int) -> int:
     """Where the value ends that begins at *at*."""
-    if kind == _STRUCT:
+    if kind == STRUCT:
         return _skip_fields(data, at, depth)
-    if kind in (_LIST, _SET):
+    if kind in (LIST, _SET):
         return _skip_list(data, at, depth)
     if kind == _BINARY:
         length, at = varint(data, at)

@@ -163,7 +163,12 @@ class GrowingTable:
         """Take a member in; False where it is a link that leads to none of those before. Raises TooLarge."""
         where = place(member.name)
         if member.link is None:
-            self._append(where, *self._entry(member))
+            block, rest = divmod(member.offset, BLOCK)
+            plain = not rest and block < _U32 and member.size < SPECIAL and member.map is None
+            if plain and not member.problem:
+                self._append(where, block, member.size)
+            else:
+                self._append(where, 0, self._special_member(member))
             return True
         target = normal(member.link) if member.hard else link_target(member.name, member.link)
         if target is None:
@@ -199,28 +204,24 @@ class GrowingTable:
         before = groups.append(where.folder, number)
         if not before:
             self._in_order &= where.has_key
-            self._nested |= (b"/" if where.has_key else b"") in where.folder and where.folder != b""
+            self._nested |= b"/" in where.folder or bool(where.folder and not where.has_key)
         elif before != number:
             self._in_order = False
         self._before.append(before)
         self._rests += where.rest
         self._rows.extend((block, size, len(self._rests)))
 
-    def _entry(self, member: Member) -> tuple[int, int]:
-        """(block, size) of a member as they stand in a row."""
-        block, rest = divmod(member.offset, BLOCK)
+    def _special_member(self, member: Member) -> int:
+        """What stands for the size of a member out of the ordinary."""
         if member.problem:
             problem = member.problem.encode("utf-8", "replace")
-            return 0, self._special(BROKEN, 0, 0, problem)
-        if member.map is not None:
-            parts = member.map.parts.tobytes()
-            if len(self._extras) + len(parts) > _MAX_PARTS:
-                return 0, self._special(BROKEN, 0, 0, b"too many parts of sparse files")
-            where = member.offset + member.map.skip
-            return 0, self._special(SPARSE, where, member.map.size, parts)
-        if rest or block >= _U32 or member.size >= SPECIAL:
-            return 0, self._special(FAR, member.offset, member.size)
-        return block, member.size
+            return self._special(BROKEN, 0, 0, problem)
+        if member.map is None:
+            return self._special(FAR, member.offset, member.size)
+        parts = member.map.parts.tobytes()
+        if len(self._extras) + len(parts) > _MAX_PARTS:
+            return self._special(BROKEN, 0, 0, b"too many parts of sparse files")
+        return self._special(SPARSE, member.offset + member.map.skip, member.map.size, parts)
 
     def _special(self, kind: int, offset: int, size: int, payload: bytes = b"") -> int:
         at = len(self._extras)

@@ -36,8 +36,7 @@ def place(name: bytes) -> Place:
     if dot < 0:
         parts = _parts(name)
         return Place(b"/".join(parts[:-1]), parts[-1] if parts else b"", False)
-    key = b"/".join(_parts(name[:dot])) if base else name[:dot]
-    return Place(key, name[dot + 1 :], True)
+    return Place(normal(name[:dot]) if base else name[:dot], name[dot + 1 :], True)
 
 
 def _key_end(name: bytes, base: int) -> int:

@@ -98,17 +98,18 @@ def pack_table(
     shift, size = len(records.text), len(records.text) + len(folders.text)
     if size >= 1 << 32:
         raise TooLarge("has more than 4 GiB of names")
+    said = json.dumps(faults).encode("ascii")
+    content = BytesIO()  # which gives its bytes away without a copy
+    count, slots = len(rows) // 3, len(records.slots)
+    head = (MAGIC, len(records), len(folders), count, slots, nested, seed)
+    content.write(HEADER.pack(*head, size, len(rests), len(extras), len(said)))
     groups = array("I", bytes(GROUP.size * (len(lasts) + 1)))
     groups[2::2] = lasts
     groups[3::2] = records.ends[1:] + array("I", [shift + end for end in folders.ends[1:]])
-    said = json.dumps(faults).encode("ascii")
-    count, slots = len(rows) // 3, len(records.slots)
-    head = (MAGIC, len(records), len(folders), count, slots, nested, seed)
-    lengths = (size, len(rests), len(extras), len(said))
-    content = BytesIO()  # which gives its bytes away without a copy
-    content.write(HEADER.pack(*head, *lengths))
-    for part in (groups, bytes(ROW.size), rows, records.slots):
-        content.write(part)
+    content.write(groups)
+    del groups  # a million records are 8 MB
+    for numbers in (array("I", [0, 0, 0]), rows, records.slots):
+        content.write(numbers)
     for text in (records.text, folders.text, rests, extras, said):
         content.write(text)
     return content.getvalue()

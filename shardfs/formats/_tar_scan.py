@@ -95,25 +95,27 @@ class TarReader:
             elif block == END:
                 self._end()
             else:
-                member = self._step(block)
-                if member is not None:
+                try:
+                    member = self._step(block)
+                except Corrupt as error:
+                    self._resume(error.message)
+                    continue
+                if member is not None and self._is_named(member.name):
                     return member
         return None
 
     def _step(self, block: bytes) -> Member | None:
-        """Go over the header in *block*; the member that it is of."""
-        try:
-            header = _tar.parse_header(block)
-            if header.type in _tar.METADATA:
-                self._take_metadata(header)
-                return None
-            pax = {**self._global, **self._pax} if self._global else self._pax
-            if header.type in _tar.WITHOUT_DATA:
-                return self._link_member(header, pax)
-            return self._data_member(header, block, pax)
-        except Corrupt as error:
-            self._resume(error.message)
+        """Go over the header in *block*; the member that it is of. Raises Corrupt where it is none."""
+        header = _tar.parse_header(block)
+        if header.type in _tar.METADATA:
+            self._take_metadata(header)
             return None
+        pax = self._pax
+        if self._global:
+            pax = {**self._global, **pax}
+        if header.type in _tar.WITHOUT_DATA:
+            return self._link_member(header, pax)
+        return self._data_member(header, block, pax)
 
     # --- reading ---
 
@@ -207,10 +209,9 @@ class TarReader:
         """A link; None for other members that have no data."""
         member, at = None, self.at + BLOCK
         if header.type in (_tar.HARD_LINK, _tar.SYMBOLIC_LINK):
-            name = self._name or pax.get(b"path") or header.name
-            link = self._link or pax.get(b"linkpath") or header.link
-            hard = header.type == _tar.HARD_LINK
-            member = self._named(Member(_tar.text(name), _tar.text(link), hard, at, 0))
+            name = _tar.text(self._name or pax.get(b"path") or header.name)
+            link = _tar.text(self._link or pax.get(b"linkpath") or header.link)
+            member = Member(name, link, header.type == _tar.HARD_LINK, at, 0)
         self._go_on(at)
         return member
 
@@ -218,29 +219,29 @@ class TarReader:
         self, header: Header, block: bytes, pax: Mapping[bytes, bytes]
     ) -> Member | None:
         """A file; None for other members that have data."""
-        size, at = header.size, self.at + BLOCK
-        if pax.get(b"size"):
-            digits = pax[b"size"]
-            size = int(digits) if digits.isdigit() and len(digits) < 20 else -1
-        name = self._name or pax.get(_SPARSE + b"name") or pax.get(b"path") or header.name
-        where, problem = None, "" if 0 <= size < MAX_SIZE else f"has a size of {size} bytes"
-        if not problem:
+        name, kind, size, _ = header
+        at, where, problem = self.at + BLOCK, None, ""
+        if pax or self._name:
+            name = self._name or pax.get(_SPARSE + b"name") or pax.get(b"path") or name
+            name, size = _tar.text(name), _pax_size(pax.get(b"size"), size)
+        if not 0 <= size < MAX_SIZE:
+            problem = f"has a size of {size} bytes"
+        elif pax or kind == _tar.SPARSE:
             try:
-                at, where = self._map(header, block, pax, size)
+                at, where = self._map(kind, block, pax, size)
             except Corrupt as error:
                 problem = error.message
                 self._report(problem, self.at)
-        end = at + size
-        member = Member(_tar.text(name), None, False, at, size, where, problem)
+        end, is_file = at + size, kind in _tar.REGULAR
         if not 0 <= size < MAX_SIZE:
             self._resume(problem)
         elif self._size is not None and end > self._size:
-            member = member._replace(problem=f"should reach to byte {end} of {self._size}")
-            self._skip_cut(member.problem)
+            problem = f"should reach to byte {end} of {self._size}"
+            self._skip_cut(problem)
         else:
             self._look = _LOOK_FAR if size < _NEAR else _LOOK
-            self._go_on(at + padded(size), end if size and header.type in _tar.REGULAR else 0)
-        return self._named(member) if header.type in _tar.REGULAR else None
+            self._go_on(at + padded(size), end if size and is_file else 0)
+        return Member(name, None, False, at, size, where, problem) if is_file else None
 
     def _skip_cut(self, problem: str) -> None:
         """Go on behind a member that reaches beyond the end: a lie in an archive that is whole, else all there is."""
@@ -251,34 +252,40 @@ class TarReader:
             self._report(problem, self.at)
             self.ended = True
 
-    def _named(self, member: Member) -> Member | None:
-        length = len(member.name)
-        if length <= MAX_DEPTH or (length <= _MAX_NAME and member.name.count(b"/") <= MAX_DEPTH):
-            return member
+    def _is_named(self, name: bytes) -> bool:
+        """Whether the name is one that can be shown."""
+        length = len(name)
+        if length <= MAX_DEPTH or (length <= _MAX_NAME and name.count(b"/") <= MAX_DEPTH):
+            return True
         self._report(
-            f"left out: a name of {length} bytes, or in more than {MAX_DEPTH} folders", self.at
+            f"left out: a name of {length} bytes, {name.count(b'/')} folders deep", self.at
         )
-        return None
+        return False
 
     def _map(
-        self, header: Header, block: bytes, pax: Mapping[bytes, bytes], size: int
+        self, kind: int, block: bytes, pax: Mapping[bytes, bytes], size: int
     ) -> tuple[int, Map | None]:
         """Where the stored data of a member begins, and where its parts belong if it is sparse."""
         at = self.at + BLOCK
-        if header.type == _tar.SPARSE:
-            extensions: list[bytes] = []
-            more = is_extended(block, header=True)
-            while more and len(extensions) * 21 < MAX_PARTS:
-                extensions.append(self._read(at, BLOCK))
-                if len(extensions[-1]) < BLOCK:
-                    raise Corrupt("ends inside the map of a sparse file")
-                more, at = is_extended(extensions[-1], header=False), at + BLOCK
-            if more:
-                raise TooLarge(f"a sparse file in more than {MAX_PARTS} parts")
-            return at, gnu_map(block, extensions, size)
-        if not pax:
-            return at, None
-        return at, pax_map(pax, self._pairs, size, lambda length: self._read(at, length))
+        if kind != _tar.SPARSE:
+            return at, pax_map(pax, self._pairs, size, lambda length: self._read(at, length))
+        extensions: list[bytes] = []
+        more = is_extended(block, header=True)
+        while more and len(extensions) * 21 < MAX_PARTS:
+            extensions.append(self._read(at, BLOCK))
+            if len(extensions[-1]) < BLOCK:
+                raise Corrupt("ends inside the map of a sparse file")
+            more, at = is_extended(extensions[-1], header=False), at + BLOCK
+        if more:
+            raise TooLarge(f"a sparse file in more than {MAX_PARTS} parts")
+        return at, gnu_map(block, extensions, size)
+
+
+def _pax_size(digits: bytes | None, size: int) -> int:
+    """The size that an extended header gives, *size* where it gives none."""
+    if not digits:
+        return size
+    return int(digits) if digits.isdigit() and len(digits) < 20 else -1
 
 
 def next_header(blob: Blob, at: int, stop: int | None = None) -> int | None:

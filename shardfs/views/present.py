@@ -96,10 +96,9 @@ class Presenter:
             return None
         return [
             File(field.name, f".{index}{file.extension}", file.blob)
-            for index, (start, length) in enumerate(kind.spans)
-            for file in self._present(
-                Field(field.name, kind.kind, Slice(field.data, start, length))
-            )
+            for index, span in enumerate(kind.spans)
+            if span is not None
+            for file in self._present(Field(field.name, kind.kind, Slice(field.data, *span)))
         ]
 
     def _rendered(self, field: Field) -> Sequence[File] | None:

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests import DATA
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-DATA = Path(__file__).parents[1] / "data"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

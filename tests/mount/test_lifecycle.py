@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests import DATA
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tests.mount.conftest import Runner
 
-DATA = Path(__file__).parents[1] / "data"
+
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount")
 
 CAPTION = "chunk-0-0/000000/caption.txt"
@@ -219,7 +221,7 @@ def test_a_live_mount_is_not_mounted_again(shardfs: Runner) -> None:
 def test_help_needs_no_fuse(line: str, shardfs: Runner) -> None:
     program = (
         "import sys; sys.modules['pyfuse3'] = sys.modules['trio'] = None\n"
-        f"from shardfs.cli import main; sys.exit(main({line.split()}))"
+        f"from shardfs.cli.main import main; sys.exit(main({line.split()}))"
     )
     run = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, env=shardfs.env
@@ -230,7 +232,7 @@ def test_help_needs_no_fuse(line: str, shardfs: Runner) -> None:
 def test_without_pyfuse3_the_word_is_what_to_install(shardfs: Runner) -> None:
     program = (
         "import sys; sys.modules['pyfuse3'] = None\n"
-        "from shardfs.cli import main; sys.exit(main(sys.argv[1:]))"
+        "from shardfs.cli.main import main; sys.exit(main(sys.argv[1:]))"
     )
     command = [sys.executable, "-c", program, "mount", str(shardfs.source), str(shardfs.place)]
     run = subprocess.run(command, capture_output=True, text=True, env=shardfs.env)

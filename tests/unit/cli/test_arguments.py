@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from shardfs.cli import arguments
-from shardfs.cli.main import main
 from shardfs.cli.console import LogOptions
+from shardfs.cli.main import main
 from shardfs.cli.request import MountRequest, RunOptions, mount_request, pick
 from shardfs.errors import UsageError
 from shardfs.options import INDEFINITE, MountOptions, Options

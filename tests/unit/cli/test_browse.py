@@ -14,8 +14,9 @@ import pytest
 from shardfs.cli.main import main
 from shardfs.errors import Corrupt
 from shardfs.tree.paths import Node
+from tests import DATA
 
-DATA = Path(__file__).parents[1] / "data" / "litdata" / "plain_dict"
+SOURCE = DATA / "litdata" / "plain_dict"
 FIELDS = ["image.jpg", "label.txt", "caption.txt"]
 CAPTION = b"A red bicycle leaning against a brick wall"
 
@@ -28,7 +29,7 @@ def _home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     """The dataset, to be damaged."""
-    return Path(shutil.copytree(DATA, tmp_path / "source"))
+    return Path(shutil.copytree(SOURCE, tmp_path / "source"))
 
 
 def shardfs(*arguments: object) -> int:
@@ -36,19 +37,19 @@ def shardfs(*arguments: object) -> int:
 
 
 def test_ls(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    assert shardfs("ls", DATA) == 0
+    assert shardfs("ls", SOURCE) == 0
     assert capfdbinary.readouterr().out == b"chunk-0-0\nchunk-0-1\nindex.json\n"
-    assert shardfs("ls", DATA, "chunk-0-0/000000/") == 0
+    assert shardfs("ls", SOURCE, "chunk-0-0/000000/") == 0
     assert capfdbinary.readouterr().out.decode().split() == FIELDS
-    assert shardfs("ls", DATA, "chunk-0-0/000000/image.jpg") == 0
+    assert shardfs("ls", SOURCE, "chunk-0-0/000000/image.jpg") == 0
     assert capfdbinary.readouterr().out == b"image.jpg\n"
 
 
 def test_ls_long(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    assert shardfs("ls", "-l", DATA, "chunk-0-0/000000") == 0
+    assert shardfs("ls", "-l", SOURCE, "chunk-0-0/000000") == 0
     first = capfdbinary.readouterr().out.decode().splitlines()[0].split()
     assert (first[0], first[1], first[-1]) == ("-r--r--r--", "780", "image.jpg")
-    assert shardfs("ls", "-l", DATA) == 0
+    assert shardfs("ls", "-l", SOURCE) == 0
     assert capfdbinary.readouterr().out.startswith(b"dr-xr-xr-x ")
 
 
@@ -62,27 +63,27 @@ def test_names_that_are_no_text_pass_as_they_are(
 
 def test_cat(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     paths = ["chunk-0-0/000000/caption.txt", "/chunk-0-0/000000/caption.txt"]
-    assert shardfs("cat", DATA, *paths) == 0
+    assert shardfs("cat", SOURCE, *paths) == 0
     assert capfdbinary.readouterr().out == CAPTION * 2
 
 
 def test_a_record_by_its_index_in_the_dataset(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    assert shardfs("cat", DATA, ".shardfs/by-index/0/caption.txt") == 0
+    assert shardfs("cat", SOURCE, ".shardfs/by-index/0/caption.txt") == 0
     assert capfdbinary.readouterr().out == CAPTION
-    assert shardfs("ls", DATA, ".shardfs/by-index/0") == 0
+    assert shardfs("ls", SOURCE, ".shardfs/by-index/0") == 0
     assert capfdbinary.readouterr().out.decode().split() == FIELDS
 
 
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        (["cat", DATA, "chunk-0-0"], "chunk-0-0 is a folder"),
-        (["cat", DATA, "nope"], "nope: no such file"),
-        (["ls", DATA, "chunk-0-0/999999"], "999999"),
-        (["ls", DATA, "index.json/x"], "index.json"),
+        (["cat", SOURCE, "chunk-0-0"], "chunk-0-0 is a folder"),
+        (["cat", SOURCE, "nope"], "nope: no such file"),
+        (["ls", SOURCE, "chunk-0-0/999999"], "999999"),
+        (["ls", SOURCE, "index.json/x"], "index.json"),
         (["ls", "/nowhere/at/all"], "/nowhere/at/all"),
-        (["cp", DATA, "nope", "/tmp"], "nope: no such file"),
-        (["cp", DATA, "chunk-0-0", "chunk-0-1", "/nowhere"], "/nowhere is not a folder"),
+        (["cp", SOURCE, "nope", "/tmp"], "nope: no such file"),
+        (["cp", SOURCE, "chunk-0-0", "chunk-0-1", "/nowhere"], "/nowhere is not a folder"),
     ],
 )
 def test_failures_are_one_line(
@@ -102,7 +103,7 @@ def test_a_reader_that_has_enough_is_no_failure_to_tell() -> None:
         "-c",
         program,
         "cat",
-        str(DATA),
+        str(SOURCE),
         *["chunk-0-0/000000/image.jpg"] * 500,
     ]
     reader = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -124,26 +125,26 @@ def names(folder: Path) -> list[str]:
 
 def test_cp_a_file(tmp_path: Path) -> None:
     target = tmp_path / "new.txt"
-    assert shardfs("cp", DATA, "chunk-0-0/000000/caption.txt", target) == 0
+    assert shardfs("cp", SOURCE, "chunk-0-0/000000/caption.txt", target) == 0
     assert target.read_bytes() == CAPTION
-    assert target.stat().st_mtime_ns == (DATA / "chunk-0-0.bin").stat().st_mtime_ns
+    assert target.stat().st_mtime_ns == (SOURCE / "chunk-0-0.bin").stat().st_mtime_ns
     target.write_text("another")
-    assert shardfs("cp", DATA, "chunk-0-0/000000/caption.txt", target) == 0
+    assert shardfs("cp", SOURCE, "chunk-0-0/000000/caption.txt", target) == 0
     assert target.read_bytes() == CAPTION
 
 
 def test_cp_a_folder(tmp_path: Path) -> None:
-    assert shardfs("cp", "-r", DATA, "chunk-0-0/000000", tmp_path / "new") == 0
+    assert shardfs("cp", "-r", SOURCE, "chunk-0-0/000000", tmp_path / "new") == 0
     assert names(tmp_path / "new") == sorted(FIELDS)
-    assert shardfs("cp", DATA, "chunk-0-0/000000", "chunk-0-0/000001/", tmp_path) == 0
+    assert shardfs("cp", SOURCE, "chunk-0-0/000000", "chunk-0-0/000001/", tmp_path) == 0
     assert names(tmp_path / "000000") == names(tmp_path / "000001") == sorted(FIELDS)
-    shard = DATA / "chunk-0-0.bin"
+    shard = SOURCE / "chunk-0-0.bin"
     assert (tmp_path / "000000").stat().st_mtime_ns == shard.stat().st_mtime_ns
 
 
 @pytest.mark.parametrize("path", [".", "/", ""])
 def test_cp_all_of_it(path: str, tmp_path: Path) -> None:
-    assert shardfs("cp", DATA, path, tmp_path) == 0
+    assert shardfs("cp", SOURCE, path, tmp_path) == 0
     assert sorted(entry.name for entry in tmp_path.iterdir()) == [
         "chunk-0-0",
         "chunk-0-1",
@@ -154,7 +155,7 @@ def test_cp_all_of_it(path: str, tmp_path: Path) -> None:
 
 
 def test_cp_a_record_by_its_index(tmp_path: Path) -> None:
-    assert shardfs("cp", DATA, ".shardfs/by-index/9", tmp_path) == 0
+    assert shardfs("cp", SOURCE, ".shardfs/by-index/9", tmp_path) == 0
     assert names(tmp_path / "9") == sorted(FIELDS)
 
 
@@ -165,14 +166,14 @@ def test_cp_writes_through_no_link(tmp_path: Path, capsys: pytest.CaptureFixture
     (target / "000000").mkdir(parents=True)
     (target / "000000" / "caption.txt").symlink_to(outside / "file")
     (target / "000001").symlink_to(outside / "folder")
-    assert shardfs("cp", DATA, "chunk-0-0/.", target) == 1
+    assert shardfs("cp", SOURCE, "chunk-0-0/.", target) == 1
     assert "000001 is a symbolic link" in capsys.readouterr().err
     assert (outside / "file").read_text() == "precious"
     assert names(outside) == ["file", "folder"]
     assert (target / "000000" / "caption.txt").read_bytes() == CAPTION
     assert not (target / "000000" / "caption.txt").is_symlink()
     assert names(target / "000002") == sorted(FIELDS)
-    assert shardfs("cp", DATA, "chunk-0-0/000001", target) == 1
+    assert shardfs("cp", SOURCE, "chunk-0-0/000001", target) == 1
     assert names(outside) == ["file", "folder"]
 
 
@@ -186,7 +187,7 @@ def test_cp_goes_on_after_damage_and_leaves_no_half_files(
     assert shardfs("cp", source, ".", target) == 1
     assert "shardfs: " in capsys.readouterr().err
     whole = tmp_path / "whole"
-    assert shardfs("cp", DATA, ".", whole) == 0
+    assert shardfs("cp", SOURCE, ".", whole) == 0
     copied = [path for path in target.rglob("*") if path.is_file() and path.suffix != ".json"]
     assert copied
     for path in copied:
@@ -202,7 +203,7 @@ def test_cp_leaves_nothing_of_a_file_that_fails_midway(
         raise Corrupt("torn")
 
     monkeypatch.setattr(Node, "read", fail)
-    assert shardfs("cp", DATA, "chunk-0-0/000000", tmp_path / "new") == 1
+    assert shardfs("cp", SOURCE, "chunk-0-0/000000", tmp_path / "new") == 1
     assert capsys.readouterr().err == "shardfs: torn\n" * 3
     assert names(tmp_path / "new") == []
 
@@ -211,10 +212,10 @@ def test_cp_leaves_nothing_of_a_file_that_fails_midway(
 
 
 def test_info(capsys: pytest.CaptureFixture[str]) -> None:
-    assert shardfs("info", DATA, "--json") == 0
+    assert shardfs("info", SOURCE, "--json") == 0
     facts = json.loads(capsys.readouterr().out)
     assert (facts["shards"], facts["records"]) == (2, 14)
-    assert shardfs("info", DATA) == 0
+    assert shardfs("info", SOURCE) == 0
     text = capsys.readouterr().out
     assert "records: 14\n" in text
     assert "- name: image\n" in text

@@ -6,11 +6,11 @@ import hashlib
 import json
 import math
 import struct
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import tests
 from shardfs.blob import read_all
 from shardfs.errors import NoKey, OutsideSource, ShardfsError, Unreadable, Unsupported
 from shardfs.formats.litdata import LitData
@@ -22,7 +22,7 @@ from tests.fakes import FakeServices
 if TYPE_CHECKING:
     from shardfs.model import Dataset, Shard
 
-DATA = Path(__file__).parents[2] / "data" / "litdata"
+DATA = tests.DATA / "litdata"
 TRUTHS: dict[str, dict[str, Any]] = {
     str(path.relative_to(DATA)).removesuffix(".truth.json"): json.loads(path.read_text())
     for path in DATA.rglob("*.truth.json")

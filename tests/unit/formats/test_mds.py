@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+import tests
 from shardfs.blob import read_all
 from shardfs.errors import Corrupt, OutsideSource, Unreadable, Unsupported
 from shardfs.formats.mds import Mds, MdsDataset
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from shardfs.model import Entry
 
-DATA = Path(__file__).parents[2] / "data" / "mds"
+DATA = tests.DATA / "mds"
 
 
 @pytest.fixture

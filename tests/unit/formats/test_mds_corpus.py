@@ -6,11 +6,11 @@ import hashlib
 import json
 import math
 import struct
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+import tests
 from shardfs.blob import read_all
 from shardfs.errors import ShardfsError
 from shardfs.formats.mds import Mds
@@ -30,7 +30,7 @@ from shardfs.model import (
 from shardfs.sources.local import LocalStore
 from tests.fakes import FakeServices
 
-DATA = Path(__file__).parents[2] / "data" / "mds"
+DATA = tests.DATA / "mds"
 TRUTHS = {
     path.name.removesuffix(".truth.json"): json.loads(path.read_text())
     for path in DATA.rglob("*.truth.json")

@@ -1,0 +1,65 @@
+"""A compressed file without places to start from: decompressed once, into a file of the disk cache."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from shardfs.blob import clip, may_wait
+from shardfs.cache.spill import NoRoom
+from shardfs.codecs._pass import Pass
+from shardfs.codecs.pieces import Unsuited
+from shardfs.errors import WouldBlock
+
+if TYPE_CHECKING:
+    from shardfs.blob import Blob
+    from shardfs.cache.spill import Spill
+    from shardfs.codecs import Codec
+
+# One turn of decompression, between two looks at who else waits.
+_STEP = 512 << 10
+
+
+class Spilled:
+    """The decompressed bytes of a blob: readers make what they need on disk, and all others find it made.
+
+    Raises Unsuited where there is no room for more.
+    """
+
+    def __init__(self, blob: Blob, codec: Codec, spill: Spill, *, limit: int, keep: bool) -> None:
+        """With *keep*, the file stays for later mounts once it is whole."""
+        self._pass, self._spill, self._keep = Pass(blob, codec, limit), spill, keep
+        self._lock = threading.Lock()
+
+    def size(self) -> int:
+        self._reach(None)
+        return self._spill.size
+
+    def read(self, offset: int, length: int, /) -> memoryview:
+        self._reach(max(offset, 0) + max(length, 0))
+        start, stop = clip(offset, length, self._spill.size)
+        return self._spill.read(start, stop - start)
+
+    def _reach(self, stop: int | None) -> None:
+        """Have all bytes before *stop*, or simply all."""
+        while stop is None or self._spill.size < stop:
+            if self._pass.ended:
+                if self._pass.failure is not None:
+                    raise self._pass.failure.again()
+                return
+            if not may_wait():
+                raise WouldBlock
+            with self._lock:
+                # Another thread may have come here first.
+                if not self._pass.ended and (stop is None or self._spill.size < stop):
+                    self._turn()
+
+    def _turn(self) -> None:
+        target = memoryview(bytearray(_STEP))
+        count = self._pass.turn(target)
+        try:
+            self._spill.append(target[:count])
+        except NoRoom as error:
+            raise Unsuited(str(error)) from error
+        if self._keep and self._pass.ended and self._pass.failure is None:
+            self._spill.finish()

@@ -1,0 +1,470 @@
+from __future__ import annotations
+
+import json
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from shardfs.blob import Bytes, Slice, Stored, no_wait
+from shardfs.cache.index import IndexCache
+from shardfs.cache.memory import Memory
+from shardfs.errors import (
+    Corrupt,
+    IsAFolder,
+    NotAFolder,
+    NotALink,
+    NotFound,
+    ShardfsError,
+    TooLarge,
+    Unreadable,
+    Unsupported,
+    WouldBlock,
+)
+from shardfs.journal import Journal
+from shardfs.model import Array, Field, Plain, ShardRef
+from shardfs.options import Options
+from shardfs.tree import shards as shards_module
+from shardfs.tree.inodes import MAX_SHARDS, shard_ino
+from shardfs.tree.nodes import Attr, Type
+from shardfs.tree.records import KnownRecords
+from shardfs.tree.shards import ShardSpace
+from shardfs.views.present import Presenter
+from tests.fakes import FakeDataset, FakeShard, KeyedShard, MemoryStore, SlowBlob
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from shardfs.model import Dataset
+    from shardfs.tree.inodes import Ino
+
+
+class Space(ShardSpace):
+    """A space of one dataset, with the journal at hand."""
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        store: MemoryStore | None = None,
+        index: IndexCache | None = None,
+        **options: Any,
+    ) -> None:
+        self.journal = Journal()
+        presenter = Presenter(Memory(1 << 20), raw=False)
+        super().__init__(presenter, self.journal, Options(**options), index)
+        assert self.add(dataset, store or MemoryStore({})) == 0
+
+    def at(self, path: str, shard: int = 0) -> Attr:
+        attr = self.folder_attr(shard)
+        for part in path.split("/"):
+            attr = self.lookup(attr.ino, part)
+        return attr
+
+    def content(self, path: str, shard: int = 0) -> bytes:
+        blob = self.open(self.at(path, shard).ino)
+        return bytes(blob.read(0, blob.size()))
+
+    def names(self, ino: Ino) -> list[str]:
+        return [listed.name for listed in self.scan(ino, 0)]
+
+
+def space(*records: Mapping[str, bytes | ShardfsError] | ShardfsError, **options: Any) -> Space:
+    return Space(FakeDataset({"one": FakeShard(records)}), **options)
+
+
+# --- opening ---
+
+
+def test_a_shard_is_opened_once_however_many_ask() -> None:
+    class Slow(FakeDataset):
+        def open_shard(self, index: int, /) -> FakeShard:
+            time.sleep(0.05)
+            return super().open_shard(index)
+
+    dataset = Slow({"one": FakeShard([{"a": b"1"}])})
+    shards = Space(dataset)
+    with ThreadPoolExecutor(16) as pool:
+        opened = list(pool.map(lambda _: shards.shard(0), range(16)))
+    assert dataset.opened == ["one"]
+    assert len(set(map(id, opened))) == 1
+    assert shards.opened == 1
+
+
+def test_a_shard_that_is_not_open_needs_waiting_and_an_open_one_does_not() -> None:
+    dataset = FakeDataset({"one": FakeShard([{"a": b"1"}])})
+    shards = Space(dataset)
+    with no_wait():
+        assert shards.folder_attr(0).type is Type.FOLDER
+        with pytest.raises(WouldBlock):
+            shards.names(shard_ino(0))
+    assert not dataset.opened
+    shards.shard(0)
+    with no_wait():
+        assert shards.names(shard_ino(0)) == ["000000"]
+
+
+def test_a_damaged_shard_is_opened_once_and_told_once() -> None:
+    dataset = FakeDataset({"one": Corrupt("no magic"), "two": FakeShard([{"a": b"1"}])})
+    shards = Space(dataset)
+    errors = []
+    for _ in range(3):
+        with pytest.raises(Corrupt, match="^one: no magic$") as caught:
+            shards.names(shard_ino(0))
+        errors.append(caught.value)
+    assert dataset.opened == ["one"]
+    assert len(set(map(id, errors))) == 3
+    assert shards.journal.count == 1
+    assert shards.content("000000/a.txt", shard=1) == b"1"
+
+
+def test_a_shard_that_could_not_be_read_is_tried_again() -> None:
+    dataset = FakeDataset({"one": Unreadable("no network")})
+    shards = Space(dataset)
+    for _ in range(2):
+        with pytest.raises(Unreadable, match="no network"):
+            shards.shard(0)
+    assert dataset.opened == ["one", "one"]
+    dataset.by_name["one"] = FakeShard([{}])
+    assert shards.names(shard_ino(0)) == ["000000"]
+
+
+def test_not_all_shards_stay_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shards_module, "_OPEN_SHARDS", 2)
+    made = {name: FakeShard([{"a": name.encode()}]) for name in "abc"}
+    dataset = FakeDataset(made)
+    shards = Space(dataset)
+    blob = shards.open(shards.at("000000/a.txt", 0).ino)
+    for number in (0, 1, 0, 2, 0, 1):
+        assert shards.content("000000/a.txt", number) == b"abc"[number : number + 1]
+    assert dataset.opened == ["a", "b", "c", "b"], "the least recently used one went"
+    assert shards.opened == 2
+    assert bytes(blob.read(0, 1)) == b"a"
+    assert not made["c"].closed, "somebody may be reading in it"
+    shards.close()
+    assert made["a"].closed
+    assert made["b"].closed
+    assert shards.opened == 0
+
+
+def test_there_are_no_more_shards_than_numbers() -> None:
+    class Endless(FakeDataset):
+        @property
+        def shards(self) -> Sequence[ShardRef]:
+            return [ShardRef("x", "", 0, 0, "")] * MAX_SHARDS
+
+    shards = space({})
+    with pytest.raises(Unsupported, match="mount a part"):
+        shards.add(Endless({}), MemoryStore({}))
+    assert shards.count == 1
+
+
+def test_several_datasets_share_the_numbers() -> None:
+    shards = space({"a": b"1"})
+    second = FakeDataset({"two": FakeShard([{"b": b"2"}]), "three": FakeShard([{}, {}])})
+    assert shards.add(second, MemoryStore({}, "memory://second")) == 1
+    assert [shards.ref(number).name for number in range(3)] == ["one", "two", "three"]
+    assert shards.content("000000/b.txt", 1) == b"2"
+    info = shards.info()
+    assert info["shards"] == 3
+    assert info["records"] == 4
+    shards.add(FakeDataset({"four": Corrupt("")}), MemoryStore({}))
+    assert shards.info()["records"] is None
+
+
+class Versioned(FakeDataset):
+    """A shard whose file had another version when the index was read, or has none at all."""
+
+    @property
+    def shards(self) -> Sequence[ShardRef]:
+        return [ShardRef("one", "one.bin", 1, 1, "v3")]
+
+
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [({"one.bin": b"1234"}, "has changed since"), ({"other": b""}, "the file is gone")],
+)
+def test_a_file_that_is_not_the_one_of_the_index_is_not_read(
+    files: Mapping[str, bytes], reason: str
+) -> None:
+    dataset = Versioned({"one": FakeShard([{}])})
+    with pytest.raises(Unreadable, match=f"^one.bin: .*{reason}"):
+        Space(dataset, MemoryStore(files)).shard(0)
+    assert not dataset.opened
+    Space(dataset, MemoryStore({"one.bin": b"123"})).shard(0)
+    assert dataset.opened
+
+
+# --- nodes ---
+
+
+def test_attributes_say_size_and_time() -> None:
+    shards = space({"a": b"four", "empty": b""})
+    assert shards.at("000000").type is Type.FOLDER
+    attr = shards.at("000000/a.txt")
+    assert (attr.type, attr.size, attr.mtime_ns) == (Type.FILE, 4, 1)
+    assert shards.attr(attr.ino) == attr
+    assert shards.at("000000/empty.txt").size == 0
+    listed = {entry.name: entry.attr for entry in shards.scan(shards.at("000000").ino, 0)}
+    assert listed == {name: shards.at(f"000000/{name}") for name in ("a.txt", "empty.txt")}
+
+
+def test_the_shard_itself_has_attributes_without_being_opened() -> None:
+    dataset = FakeDataset({"one": Corrupt("bad")})
+    assert Space(dataset).attr(shard_ino(0)).type is Type.FOLDER
+    assert not dataset.opened
+
+
+def test_files_are_no_folders_and_folders_no_files() -> None:
+    shards = space({"a": b""})
+    file = shards.at("000000/a.txt")
+    for use in (lambda: shards.names(file.ino), lambda: shards.lookup(file.ino, "x")):
+        with pytest.raises(NotAFolder):
+            use()
+    for path in (shard_ino(0), shards.at("000000").ino):
+        with pytest.raises(IsAFolder):
+            shards.open(path)
+    with pytest.raises(NotALink):
+        shards.readlink(file.ino)
+    with pytest.raises(NotFound):
+        shards.at("000000/b.txt")
+
+
+def test_a_damaged_record_is_listed_and_can_not_be_looked_into() -> None:
+    shards = space({"a": b"1"}, Corrupt("offsets decrease"), {"a": b"3"})
+    assert shards.names(shard_ino(0)) == ["000000", "000001", "000002"]
+    record = shards.at("000001")
+    for use in (lambda: shards.names(record.ino), lambda: shards.lookup(record.ino, "a.txt")):
+        with pytest.raises(Corrupt, match="record 1: offsets decrease"):
+            use()
+    assert shards.content("000002/a.txt") == b"3"
+
+
+@pytest.mark.parametrize("layout", ["flat", "field"])
+def test_a_damaged_record_is_a_file_where_records_are_no_folders(layout: str) -> None:
+    shards = space({"a": b"1"}, Corrupt("offsets decrease"), layout=layout)
+    attr = shards.at("000001" if layout == "flat" else "a/000001")
+    assert (attr.type, attr.size) == (Type.FILE, 0)
+    with pytest.raises(Corrupt, match="record 1: offsets decrease"):
+        shards.open(attr.ino)
+
+
+def test_a_damaged_field_is_listed_as_empty_and_says_why_when_it_is_opened() -> None:
+    shards = space({"good": b"1", "bad": Corrupt("too long")})
+    listed = {entry.name: entry.attr.size for entry in shards.scan(shards.at("000000").ino, 0)}
+    assert listed == {"good.txt": 1, "bad.txt": 0}
+    with pytest.raises(Corrupt, match=r"^record 0: bad.txt: too long$"):
+        shards.open(shards.at("000000/bad.txt").ino)
+    assert shards.content("000000/good.txt") == b"1"
+    messages = [json.loads(line)["message"] for line in shards.journal.lines().splitlines()]
+    assert messages == ["record 0: bad.txt: too long"]
+
+
+def test_more_files_than_there_are_numbers_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shardfs.tree.records.MAX_FILES", 2)
+    shards = space({"a": b"", "b": b"", "c": b""}, {"a": b""})
+    with pytest.raises(TooLarge, match="3 files, more than 2"):
+        shards.names(shards.at("000000").ino)
+    assert shards.names(shards.at("000001").ino) == ["a.txt"]
+
+
+# --- records that were looked at ---
+
+
+def test_a_record_is_parsed_once_for_a_lookup_a_stat_and_an_open() -> None:
+    for record in ({"a": b"1"}, {}):
+        shard = FakeShard([record])
+        shards = Space(FakeDataset({"one": shard}))
+        folder = shards.at("000000").ino
+        for _ in range(2):
+            shards.names(folder)
+            for name in record:
+                shards.content(f"000000/{name}.txt")
+        assert shard.asked == 1
+
+
+def test_known_records_forget_the_oldest_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shardfs.tree.records._KNOWN_RECORDS", 10)
+    known = KnownRecords()
+    for number in range(100):
+        known.put((0, number), ())
+    kept = [number for number in range(100) if known.get((0, number)) is not None]
+    assert len(kept) <= 20
+    assert kept[-10:] == list(range(90, 100))
+
+
+def test_shards_do_not_answer_for_each_other() -> None:
+    shards = Space(FakeDataset({n: FakeShard([{"a": n.encode()}]) for n in ("one", "two")}))
+    assert [shards.content("000000/a.txt", number) for number in (0, 1)] == [b"one", b"two"]
+
+
+def test_a_read_that_needs_waiting_blocks_in_no_lookup() -> None:
+    class Slow(FakeShard):
+        def fields(self, index: int, /) -> Sequence[Field]:
+            data = SlowBlob(b"slow")
+            data.read(0, 1)
+            return [Field("a", Plain(".txt"), data)]
+
+    shards = Space(FakeDataset({"one": Slow([{}])}))
+    record = shards.at("000000").ino
+    with no_wait(), pytest.raises(WouldBlock):
+        shards.lookup(record, "a.txt")
+    shards.lookup(record, "a.txt")
+    with no_wait():
+        file = shards.lookup(record, "a.txt")
+        blob = shards.open(file.ino)
+        with pytest.raises(WouldBlock):
+            blob.read(0, 1)
+
+
+# --- what is known of a record ---
+
+
+class Described(FakeShard):
+    def fields(self, index: int, /) -> Sequence[Field]:
+        file = StoredBytes(b"0123456789")
+        return [
+            Field("x", Plain(".txt"), Slice(file, 2, 3)),
+            Field("x.txt", Plain(".txt"), Bytes(b"12")),
+            Field("n", Array("<i2", (2,)), Slice(file, 4, 4)),
+            *super().fields(index),
+        ]
+
+
+class StoredBytes(Bytes, Stored):
+    """A whole file, as far as anybody can tell."""
+
+    __slots__ = ()
+
+
+def test_what_is_known_of_a_record() -> None:
+    shards = Space(FakeDataset({"one": Described([{"bad": Corrupt("cut")}])}))
+    assert ".shardfs.json" not in shards.names(shards.at("000000").ino)
+    told = json.loads(shards.content("000000/.shardfs.json"))
+    fields = told.pop("fields")
+    assert told == {"shard": "one", "index": 0, "key": "000000"}
+    assert [field["files"] for field in fields] == [["x.txt"], ["x~1.txt"], ["n.npy"], ["bad.txt"]]
+    assert fields[2] == {
+        "name": "n",
+        "kind": "array",
+        "dtype": "<i2",
+        "shape": [2],
+        "skip": 0,
+        "bytes": 4,
+        "offset": 4,
+        "files": ["n.npy"],
+    }
+    assert fields[3]["error"] == "cut"
+    assert shards.at("000000/.shardfs.json").size == len(shards.content("000000/.shardfs.json"))
+
+
+def test_a_record_that_is_a_folder_too_is_described_once_in_whatever_order() -> None:
+    for keys in (["b", "b/c"], ["b/c", "b"]):
+        shards = Space(FakeDataset({"one": KeyedShard({key: {"x": b""} for key in keys})}))
+        assert json.loads(shards.content("b/.shardfs.json"))["key"] == "b"
+        assert json.loads(shards.content("b/c/.shardfs.json"))["key"] == "b/c"
+
+
+def test_what_is_no_record_is_not_described() -> None:
+    shards = Space(FakeDataset({"one": KeyedShard({"a/b": {"x": b""}})}))
+    for folder in (shard_ino(0), shards.at("a").ino):
+        with pytest.raises(NotFound):
+            shards.lookup(folder, ".shardfs.json")
+    flat = space({"x": b""}, layout="flat")
+    with pytest.raises(NotFound):
+        flat.lookup(shard_ino(0), ".shardfs.json")
+
+
+# --- the index cache ---
+
+
+class Costly(Versioned):
+    def __init__(self, *records: Mapping[str, bytes | ShardfsError]) -> None:
+        self.shard = FakeShard(records, costly=True)
+        super().__init__({"one": self.shard})
+
+    @property
+    def shards(self) -> Sequence[ShardRef]:
+        return [ShardRef("one", "one.bin", len(self.shard), 1, "v3")]
+
+
+def costly(folder: Path, *records: Mapping[str, bytes | ShardfsError], **options: Any) -> Space:
+    return Space(
+        Costly(*records), MemoryStore({"one.bin": b"123"}), IndexCache(folder, 1 << 20), **options
+    )
+
+
+def look(shards: Space) -> list[tuple[str, int]]:
+    return [
+        (entry.name, entry.attr.size)
+        for record in shards.scan(shard_ino(0), 0)
+        for entry in shards.scan(record.attr.ino, 0)
+    ]
+
+
+def test_names_and_sizes_of_a_costly_shard_are_remembered(tmp_path: Path) -> None:
+    records = {"a": b"12", "b": b""}, {"a": b"1"}
+    first = look(costly(tmp_path, *records))
+    again = costly(tmp_path, *records)
+    assert look(again) == first == [("a.txt", 2), ("b.txt", 0), ("a.txt", 1)]
+    shard = again.shard(0).shard
+    assert isinstance(shard, FakeShard)
+    assert shard.asked == 0
+    assert again.content("000000/a.txt") == b"12"
+    assert shard.asked == 1
+
+
+def test_a_spoiled_listing_costs_time_and_no_answers(tmp_path: Path) -> None:
+    records = {"a": b"12"}, {"a": b"1"}
+    expected = look(costly(tmp_path, *records))
+    (file,) = (tmp_path / "index").iterdir()
+    good = file.read_bytes()
+    for position in range(48, len(good)):  # the bytes behind the header
+        file.write_bytes(good[:position] + bytes([good[position] ^ 0xFF]) + good[position + 1 :])
+        assert len(look(costly(tmp_path, *records))) == 2
+    file.write_bytes(good)
+    assert look(costly(tmp_path, *records)) == expected
+
+
+def test_a_listing_of_another_look_is_not_taken(tmp_path: Path) -> None:
+    records = ({"a": b"12", "b": b"1"},)
+    look(costly(tmp_path, *records))
+    assert look(costly(tmp_path, *records, columns=("a",))) == [("a.txt", 2)]
+    rebuilt = costly(tmp_path, *records, rebuild_index=True)
+    look(rebuilt)
+    shard = rebuilt.shard(0).shard
+    assert isinstance(shard, FakeShard)
+    assert shard.asked == 1
+
+
+def test_a_shard_with_a_fault_is_looked_at_anew(tmp_path: Path) -> None:
+    records = {"a": Corrupt("cut")}, {"a": b"1"}
+    for _ in range(2):
+        shards = costly(tmp_path, *records)
+        assert look(shards) == [("a.txt", 0), ("a.txt", 1)]
+        with pytest.raises(Corrupt, match="cut"):
+            shards.content("000000/a.txt")
+
+
+def test_opening_waits_for_the_lock_and_not_for_other_shards() -> None:
+    """A shard that takes long to open keeps nobody from another one."""
+    gate = threading.Event()
+
+    class Gated(FakeDataset):
+        def open_shard(self, index: int, /) -> FakeShard:
+            if index == 0:
+                gate.wait(10)
+            return super().open_shard(index)
+
+    shards = Space(Gated({"slow": FakeShard([{}]), "quick": FakeShard([{}])}))
+    waiting = threading.Thread(target=shards.shard, args=(0,))
+    waiting.start()
+    try:
+        assert shards.names(shard_ino(1)) == ["000000"]
+        assert waiting.is_alive()
+    finally:
+        gate.set()
+        waiting.join()
+    assert shards.opened == 2

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from shardfs.errors import Corrupt, ShardfsError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 
 @runtime_checkable
@@ -174,6 +174,28 @@ class Broken:
         raise self.error.again()
 
 
+class Lazy:
+    """Another blob, which is looked for when it is first used."""
+
+    __slots__ = ("_find", "_found")
+
+    def __init__(self, find: Callable[[], Blob]) -> None:
+        self._find = find
+        self._found: Blob | None = None
+
+    def found(self) -> Blob:
+        """That blob. Raises what is wrong with it."""
+        if self._found is None:
+            self._found = self._find()
+        return self._found
+
+    def size(self) -> int:
+        return self.found().size()
+
+    def read(self, offset: int, length: int, /) -> memoryview:
+        return self.found().read(offset, length)
+
+
 class Stored:
     """What blobs inherit from that are a whole file of the source, as it is stored."""
 
@@ -183,6 +205,9 @@ class Stored:
 def stored_at(blob: Blob) -> int | None:
     """The offset in its file at which the bytes of *blob* lie as they are, None where they don't."""
     offset = 0
-    while isinstance(blob, Slice):
-        offset, blob = offset + blob.start, blob.parent
+    while isinstance(blob, (Slice, Lazy)):
+        if isinstance(blob, Slice):
+            offset, blob = offset + blob.start, blob.parent
+        else:
+            blob = blob.found()
     return offset if isinstance(blob, Stored) else None

@@ -30,6 +30,7 @@ class Entry:
         version: changes whenever the content does (size and mtime, ETag, checksum).
         is_dir: whether it is a folder.
         problem: why it can't be opened, for entries that are listed all the same (a link that leads outside).
+        is_archive: whether the folder is a file in truth, of which the content is shown.
     """
 
     path: str
@@ -38,6 +39,7 @@ class Entry:
     version: str
     is_dir: bool = False
     problem: str = ""
+    is_archive: bool = False
 
     @property
     def name(self) -> str:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 from shardfs.blob import Bytes
 from shardfs.cache.index import IndexCache, default_folder
 from shardfs.cache.memory import Derived, Memory
+from shardfs.cache.spill import Spills
 from shardfs.codecs.inflated import Inflated
-from shardfs.errors import NotFound, UsageError
+from shardfs.codecs.unpacked import Means, Packed, Unpacked
+from shardfs.errors import NotFound, Unreadable, UsageError
 from shardfs.journal import Journal
-from shardfs.registry import CODECS, SOURCES, load
+from shardfs.registry import CODECS, INDEXERS, SOURCES, load
+from shardfs.tree.archives import WithArchives
 from shardfs.tree.control import ControlSpace
-from shardfs.tree.discover import Selection
+from shardfs.tree.discover import Selection, SubStore
 from shardfs.tree.folders import Folder, FolderSpace
 from shardfs.tree.shards import ShardSpace
 from shardfs.tree.tree import Tree
@@ -26,6 +31,9 @@ if TYPE_CHECKING:
     from shardfs.model import Entry, Store
     from shardfs.options import Options
 
+# The most bytes of a compressed file that are decompressed and held together. A guess: 60 ms of zstd.
+_LARGEST_PIECE = 64 << 20
+
 
 class Workshop:
     """The services that formats get: codecs and derived blobs under one memory budget, the index cache, the journal."""
@@ -34,7 +42,22 @@ class Workshop:
         self, options: Options, memory: Memory, index: IndexCache | None, journal: Journal
     ) -> None:
         self.options, self._memory, self._index, self._journal = options, memory, index, journal
+        self._spills = None
+        if options.disk_cache:
+            self._spills = Spills(options.cache_dir or default_folder(), options.cache_size)
         self._codecs = {row.name: row for row in CODECS}
+        self._indexers = {row.name: row for row in INDEXERS}
+        self._means = Means(
+            memory=memory,
+            index=index,
+            spills=self._spills,
+            report=journal.note,
+            largest_piece=min(_LARGEST_PIECE, options.memory_limit // 4),
+            size_limit=options.max_chunk_size,
+            is_fresh=options.rebuild_index,
+        )
+        self._unpacked: WeakValueDictionary[str, Unpacked] = WeakValueDictionary()
+        self._lock = threading.Lock()
 
     def inflate(self, blob: Blob, codec: str, size: int | None, /) -> Blob:
         return Inflated(
@@ -44,6 +67,32 @@ class Workshop:
             memory=self._memory,
             limit=self.options.max_chunk_size,
         )
+
+    def unpack(self, store: Store, entry: Entry, codec: str, /) -> Blob:
+        if not entry.version:
+            return self._unpack(store, entry, codec, "")
+        key = f"{store.url}/{entry.path}\0{entry.version}\0unpacked {codec}"
+        with self._lock:
+            unpacked = self._unpacked.get(key)
+        if unpacked is None:
+            made = self._unpack(store, entry, codec, key)
+            with self._lock:  # one pass over a file for all who read in it
+                unpacked = self._unpacked.setdefault(key, made)
+        return unpacked
+
+    def _unpack(self, store: Store, entry: Entry, codec: str, key: str) -> Unpacked:
+        blob = store.open(entry.path)
+        if blob.size() != entry.size:
+            raise Unreadable(f"{entry.path}: has changed since it was mounted")
+        indexer = self._indexers.get(codec)
+        packed = Packed(
+            blob=blob,
+            codec=load("codecs", self._codecs[codec]),
+            indexer=load("codecs", indexer)() if indexer is not None else None,
+            name=entry.path,
+            key=key,
+        )
+        return Unpacked(packed, self._means)
 
     def derive(self, build: Callable[[], bytes], /) -> Blob:
         return Derived(build, self._memory)
@@ -64,6 +113,11 @@ class Workshop:
     def report(self, error: ShardfsError, /) -> None:
         self._journal.note(error)
 
+    def close(self) -> None:
+        """Leave nothing half-made on disk."""
+        if self._spills is not None:
+            self._spills.close()
+
 
 def open_tree(source: str, options: Options) -> Tree:
     """The tree of *source*, with its top folder looked into.
@@ -76,10 +130,13 @@ def open_tree(source: str, options: Options) -> Tree:
     journal, memory = Journal(), Memory(options.memory_limit)
     index = _index_cache(options)
     workshop = Workshop(options, memory, index, journal)
+    store = WithArchives(store, workshop)
+    if len(names) == 1 and store.stat(names[0]).is_archive:  # it is mounted as a folder would be
+        store, names = SubStore(store, names[0]), []
     shards = ShardSpace(Presenter(memory, raw=options.raw), journal, options, index)
     top = Folder("", Selection(store, names) if names else store, _mtime(store), named=bool(names))
     folders = FolderSpace(top, shards, workshop)
-    _check(folders, shards, source, named=bool(names))
+    _check(folders, source, named=bool(names))
 
     def info() -> Mapping[str, object]:
         return {"source": store.url, "layout": options.layout, "raw": options.raw} | shards.info()
@@ -89,7 +146,15 @@ def open_tree(source: str, options: Options) -> Tree:
         return {"memory": held, "errors": journal.count, "shards_open": shards.opened}
 
     control = ControlSpace(folders, shards, journal, info=info, stats=stats)
-    return Tree(folders, shards, control, journal, info=info, total_size=lambda: folders.total_size)
+    return Tree(
+        folders,
+        shards,
+        control,
+        journal,
+        info=info,
+        total_size=lambda: folders.total_size,
+        on_close=workshop.close,
+    )
 
 
 def _index_cache(options: Options) -> IndexCache | None:
@@ -115,10 +180,10 @@ def _mtime(store: Store) -> int:
         return 0
 
 
-def _check(folders: FolderSpace, shards: ShardSpace, source: str, *, named: bool) -> None:
+def _check(folders: FolderSpace, source: str, *, named: bool) -> None:
     """Refuse to show nothing."""
-    shown = [name for name in folders.children(0) if not name.startswith(".")]
-    if not shown:
+    children = folders.children(0)
+    if all(name.startswith(".") for name in children):
         raise UsageError(f"{source}: no dataset found, the folder is empty")
-    if named and not shards.count:
+    if named and all(child.entry is not None for child in children.values()):
         raise UsageError(f"{source}: not a shard of a format that shardfs knows")

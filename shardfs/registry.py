@@ -17,7 +17,7 @@ class Row:
         name: what users and messages call it.
         target: ``module:name`` below the table's package.
         markers: file names of which one makes a folder a candidate (formats).
-        suffixes: ends of the file names that are shards (formats), longest match wins; lower case.
+        suffixes: ends of the file names that are shards (formats) or archives, longest match wins; lower case.
         lone: suffixes that count only where the user names the file itself, since they are too common (formats).
         schemes: URL schemes (sources).
         extra: the extra of shardfs that installs what it needs.
@@ -34,6 +34,7 @@ class Row:
 
 FORMATS = (
     Row("litdata", "litdata:LitData", markers=("index.json", "chunk-*.bin"), lone=(".bin",)),
+    Row("litdata-parquet", "litdata_parquet:LitDataParquet", markers=("index.json",)),
     Row(
         "mds",
         "mds:Mds",
@@ -43,14 +44,25 @@ FORMATS = (
     Row(
         "webdataset",
         "webdataset:WebDataset",
+        markers=("shardindex.json",),
         suffixes=(
             *(".tar", ".tar.gz", ".tgz", ".tar.zst", ".tzst", ".tar.xz", ".txz"),
             *(".tar.bz2", ".tbz2", ".tar.lz4"),
         ),
     ),
+    Row(
+        "arrow",
+        "arrow:Arrow",
+        markers=("state.json",),
+        suffixes=(".arrow", ".feather", ".ipc"),
+    ),
+    Row("parquet", "parquet:Parquet", suffixes=(".parquet", ".geoparquet", ".gpq")),
 )
 
 SOURCES = (Row("local", "local:open_source", schemes=("", "file")),)
+
+# Files that are shown as folders of what is in them.
+ARCHIVES = (Row("zip", "zip:ZipStore", suffixes=(".zip",)),)
 
 CODECS = (
     Row("zstd", "zstd:Zstd"),
@@ -60,6 +72,13 @@ CODECS = (
     Row("lz4", "lz4:Lz4"),
     Row("br", "brotli:Brotli"),
     Row("snappy", "snappy:Snappy"),
+)
+
+# Codecs whose files have places inside from which decompression can begin.
+INDEXERS = (
+    Row("zstd", "zstd_frames:ZstdFrames"),
+    Row("gz", "gzip_points:GzipPoints"),
+    Row("xz", "xz_blocks:XzBlocks"),
 )
 
 

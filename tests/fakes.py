@@ -12,6 +12,7 @@ from shardfs.codecs.inflated import Inflated
 from shardfs.errors import Corrupt, IsAFolder, NotFound, ShardfsError, WouldBlock
 from shardfs.journal import Journal
 from shardfs.model import Entry, Field, Kind, NumberedKeys, Plain, ShardRef
+from shardfs.names import to_bytes
 from shardfs.options import Options
 from shardfs.registry import CODECS, load
 
@@ -66,7 +67,7 @@ class MemoryStore:
         }
         if not names:
             raise NotFound(prefix)
-        return [self.stat(lead + name) for name in sorted(names, key=str.encode)]
+        return [self.stat(lead + name) for name in sorted(names, key=to_bytes)]
 
     def stat(self, path: str, /) -> Entry:
         data = self.files.get(path)

@@ -74,6 +74,4 @@ def _parsed(store: Store, path: str) -> Any:
     try:
         return json.loads(bytes(blob.read(0, blob.size())))
     except ValueError as error:
-        raise Corrupt(f"{path}: {error}") from error
-
-
+        raise Corrupt(str(error)).at(path) from error

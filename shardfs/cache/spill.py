@@ -93,7 +93,7 @@ class Spills:
         for _, length, place in sorted(_files(self._folder)):
             name = os.path.basename(place)
             is_left_over = name.startswith(_UNFINISHED) and not _is_locked(place)
-            if is_left_over or free < size and not name.startswith(_UNFINISHED):
+            if is_left_over or (free < size and not name.startswith(_UNFINISHED)):
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(place)
                 free += length
@@ -116,6 +116,8 @@ class Spill:
 
     def append(self, data: memoryview) -> None:
         """Write *data* at the end. Raises NoRoom; the file is gone then."""
+        if not self._remove.alive:
+            raise NoRoom("the disk cache is closed")
         try:
             self._spills.reserve(len(data))
             while data:

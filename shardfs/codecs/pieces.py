@@ -17,7 +17,7 @@ from cachetools import LRUCache
 
 from shardfs.blob import Slice, clip, may_wait, read_exactly
 from shardfs.codecs.inflated import Inflated
-from shardfs.errors import Corrupt, ShardfsError, WouldBlock
+from shardfs.errors import Corrupt, ShardfsError, Unreadable, WouldBlock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -76,8 +76,8 @@ class Indexer(Protocol):
 class PieceTable:
     """Where the pieces of a file lie; grows at the end, while others read in it.
 
-        u32 count | u64 end of each, decompressed | u64 first of each | u64 last of each
-        u64 where each state begins, and one more | states
+    u32 count | u64 end of each, decompressed | u64 first of each | u64 last of each
+    u64 where each state begins, and one more | states
     """
 
     def __init__(self) -> None:
@@ -223,9 +223,10 @@ class Pieced:
     def _load(self, kept: Blob | None) -> PieceTable | None:
         if kept is None:
             return None
+        stored = self._blob.size()
         try:
-            return PieceTable.load(kept, self._blob.size())
-        except Corrupt:
+            return PieceTable.load(kept, stored)
+        except (Corrupt, Unreadable):
             return None
 
     def _piece(self, index: int) -> Inflated:

@@ -77,11 +77,16 @@ class Replayed:
             if number is not None and self._pass.done > number * _CHUNK:
                 self._pass = Pass(self._blob, self._codec, self._limit)
             while not self._pass.ended:
-                at, target = self._pass.done // _CHUNK, bytearray(_CHUNK)
-                content = bytes(memoryview(target)[: self._pass.turn(memoryview(target))])
-                if self._pass.ended and self._end is None:
-                    self._end = self._pass
+                at = self._pass.done // _CHUNK
+                content = self._next()
                 if at == number:
                     return content
                 self._memory.put(self._chunk(at), Bytes(content), len(content))
             return b""
+
+    def _next(self) -> bytes:
+        target = memoryview(bytearray(_CHUNK))
+        content = bytes(target[: self._pass.turn(target)])
+        if self._pass.ended and self._end is None:
+            self._end = self._pass
+        return content

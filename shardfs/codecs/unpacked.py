@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from shardfs.blob import may_wait
@@ -11,10 +12,10 @@ from shardfs.cache.spill import NoRoom
 from shardfs.codecs.pieces import VERSION, Pieced, Unsuited
 from shardfs.codecs.replayed import Replayed
 from shardfs.codecs.spilled import Spilled
-from shardfs.errors import Unsupported, WouldBlock, located
+from shardfs.errors import ShardfsError, WouldBlock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from shardfs.blob import Blob
     from shardfs.cache.index import IndexCache
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from shardfs.cache.spill import Spills
     from shardfs.codecs import Codec
     from shardfs.codecs.pieces import Indexer
-    from shardfs.errors import ShardfsError
 
 # A guess: what comes to more than this many times its size, and to more than a chunk may, is a bomb.
 _MAX_RATIO = 256
@@ -51,6 +51,17 @@ class Means:
     is_fresh: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packed:
+    """A compressed file: what is kept of it stands under *key*, if there is one; the user knows it by its *name*."""
+
+    blob: Blob
+    codec: Codec
+    indexer: Indexer | None
+    name: str
+    key: str
+
+
 class Unpacked:
     """The decompressed bytes of a file.
 
@@ -58,60 +69,93 @@ class Unpacked:
     decompression anew for every step back. A way that turns out not to fit is left for the next one.
     """
 
-    def __init__(
-        self, blob: Blob, codec: Codec, indexer: Indexer | None, means: Means, *, name: str, key: str
-    ) -> None:
-        """Keep things under *key*, if there is one; *name* is what the user knows the file by."""
-        self._ways = _ways(blob, codec, indexer, means, name, key)
+    def __init__(self, packed: Packed, means: Means) -> None:
+        ways = (_by_whole_content, _by_pieces, _by_spilling, _by_replaying)
+        self._ways = [partial(way, packed, means) for way in ways]
         self._way: Blob | None = None
         self._lock = threading.Lock()
 
     def size(self) -> int:
-        way = self._way or self._choose(None)
+        way = self._way or self._leave(None)
         while True:
             try:
                 return way.size()
             except Unsuited as error:
-                way = self._choose(way, str(error))
+                way = self._leave(way, str(error))
 
     def read(self, offset: int, length: int, /) -> memoryview:
-        way = self._way or self._choose(None)
+        way = self._way or self._leave(None)
         while True:
             try:
                 return way.read(offset, length)
             except Unsuited as error:
-                way = self._choose(way, str(error))
+                way = self._leave(way, str(error))
 
-    def _choose(self, left: Blob | None, why: str | None = None) -> Blob:
+    def _leave(self, left: Blob | None, why: str = "") -> Blob:
         """The way behind *left*, chosen by one thread for all."""
         if not may_wait():
             raise WouldBlock
         with self._lock:
-            if self._way is None or self._way is left:
-                self._way = None if left is None else self._way
-                self._way = self._ways.send(why)
+            if self._way is left:
+                self._way = None
+            while self._way is None:
+                try:
+                    self._way = self._ways[0](why)
+                except Unsuited as error:
+                    why = str(error)
+                del self._ways[0]
             return self._way
 
 
-def _ways(
-    blob: Blob, codec: Codec, indexer: Indexer | None, means: Means, name: str, key: str
-) -> Generator[Blob, str | None, None]:
-    """The ways to read a file, the best first; takes why the last one did not do.
+def _by_whole_content(packed: Packed, means: Means, _: str) -> Blob:
+    """What was written to disk by this mount or another before."""
+    if means.spills is not None and packed.key and not means.is_fresh:
+        kept = means.spills.get(packed.key)
+        if kept is not None:
+            return kept
+    raise Unsuited("never unpacked before")
 
-    Not a method, and without a name for a way: what was left must not stay alive.
-    """
-    spills, limit = means.spills, max(means.size_limit, _MAX_RATIO * blob.size())
-    whole = spills.get(key) if spills and key and not means.is_fresh else None
-    if whole is not None:
-        yield whole
-    why: str | None = "the disk cache is off"
-    if indexer is not None:
-        yield _pieced(blob, indexer, means, key)
-    if spills is not None:
-        try:
-            spill = Spilled(blob, codec, spills.create(key), limit=limit, keep=bool(key))
-            why = yield spill
-        except NoRoom as error:
-            why = str(error)
-    with located(name):
-        ...
+
+def _by_pieces(packed: Packed, means: Means, _: str) -> Blob:
+    if packed.indexer is None:
+        raise Unsuited("no places to start from")
+    index, key = means.index, f"{packed.key}\0pieces {VERSION}"
+
+    def keep(table: bytes) -> Blob | None:
+        if index is None or not packed.key:
+            return None
+        index.put(key, table)
+        return index.get(key)
+
+    is_known = index is not None and packed.key and not means.is_fresh
+    return Pieced(
+        packed.blob,
+        packed.indexer,
+        memory=means.memory,
+        largest=means.largest_piece,
+        kept=index.get(key) if index is not None and is_known else None,
+        keep=keep,
+    )
+
+
+def _by_spilling(packed: Packed, means: Means, _: str) -> Blob:
+    if means.spills is None:
+        raise Unsuited("the disk cache is off")
+    try:
+        spill = means.spills.create(packed.key)
+    except NoRoom as error:
+        raise Unsuited(str(error)) from error
+    return Spilled(
+        packed.blob, packed.codec, spill, limit=_limit(packed, means), keep=bool(packed.key)
+    )
+
+
+def _by_replaying(packed: Packed, means: Means, why: str) -> Blob:
+    error = ShardfsError(f"slow: every step back in it decompresses from the beginning ({why})")
+    error.places.append(packed.name)
+    means.report(error)
+    return Replayed(packed.blob, packed.codec, memory=means.memory, limit=_limit(packed, means))
+
+
+def _limit(packed: Packed, means: Means) -> int:
+    return max(means.size_limit, _MAX_RATIO * packed.blob.size())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from shardfs.blob import Blob, Slice, read_exactly
 from shardfs.errors import Corrupt, Unsupported
-from shardfs.formats._arrow_types import BINARIES, LISTS, TEXTS, VIEWS, Type
+from shardfs.formats._arrow_types import BINARIES, TEXTS, VIEWS, Type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -68,7 +68,7 @@ def lay_out(fields: Sequence[ArrowField]) -> tuple[Layout, ...]:
 
 
 class Body:
-    """The nodes and buffers of a batch. Of a buffer no more is read than is asked for; a packed one is unpacked whole."""
+    """The nodes and buffers of a batch. Of a buffer no more is read than is asked for; a packed one is the unit."""
 
     def __init__(
         self,

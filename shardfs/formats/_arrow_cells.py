@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_right
+from itertools import pairwise
+from operator import and_
 from typing import TYPE_CHECKING, Any
 
 from shardfs.blob import Blob, Bytes, Slice, read_exactly
@@ -60,12 +62,17 @@ class Masked:
     def run(self, start: int, stop: int, /) -> Blob | None:
         return None
 
-    def values(self, start: int, stop: int, budget: Budget, /) -> Sequence[Any]:
+    def values(
+        self, start: int, stop: int, budget: Budget, seen: Sequence[bool] | None = None, /
+    ) -> Sequence[Any]:
+        """The values; those that are not *seen*, since something above them is null, may be anything."""
         if start == stop:
             return ()
         self._check(start, stop)
         budget.spend(stop - start)
         valid = self._valid(start, stop)
+        if seen is not None:
+            valid = seen if valid is None else list(map(and_, valid, seen))
         values = self._some(start, stop, valid or [True] * (stop - start), budget)
         if valid is None:
             return values
@@ -189,7 +196,7 @@ class Strings(Masked):
         buffer = self._body.buffer(self._layout, 2)
         data = read_exactly(buffer, base, length, "text in an Arrow file")
         is_text = self._layout.field.type.type in TEXTS
-        parts = [data[a - base : b - base] for a, b in zip(offsets, offsets[1:], strict=False)]
+        parts = [data[a - base : b - base] for a, b in pairwise(offsets)]
         if not is_text:
             return parts
         return [as_text(part) if there else "" for part, there in zip(parts, valid, strict=True)]
@@ -199,10 +206,10 @@ class Strings(Masked):
 
 
 def read_offsets(body: Body, layout: Layout, start: int, stop: int) -> Sequence[int]:
-    """Where the values from *start* to *stop* begin, and where the last ends. Raises Corrupt where they don't ascend."""
+    """Where the values from *start* to *stop* begin, and where the last ends. Raises Corrupt where they descend."""
     code = "q" if layout.field.type.type in _LARGE else "i"
     offsets = body.numbers(layout, 1, code, start, stop + 1)
-    if offsets[0] < 0 or any(a > b for a, b in zip(offsets, offsets[1:], strict=False)):
+    if offsets[0] < 0 or any(a > b for a, b in pairwise(offsets)):
         raise Corrupt("a value in an Arrow file that ends before it begins")
     return offsets
 
@@ -249,7 +256,7 @@ class Views(Masked):
 
 
 class Looked(Masked):
-    """Values that stand in a dictionary or in runs: where each lies in the column of the different ones, is looked up."""
+    """Values that stand in a dictionary or in runs: each is looked up in the column of the different ones."""
 
     __slots__ = ()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from shardfs.errors import Corrupt
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from shardfs.formats._columns import Budget, Cells
 
 
-def cells_of(body: Body, layout: Layout) -> Cells:
+def cells_of(body: Body, layout: Layout) -> Masked:
     """The values of a column, or of a part of a nested one, in a batch. Raises Corrupt."""
     found = leaf(body, layout)
     return _NESTED[layout.field.type.type](body, layout) if found is None else found
@@ -36,7 +37,8 @@ class Structs(Masked):
         return self._children[number]
 
     def _some(self, start: int, stop: int, valid: Sequence[bool], budget: Budget) -> Sequence[Any]:
-        parts = [child.values(start, stop, budget) for child in self._children]
+        seen = None if all(valid) else valid
+        parts = [child.values(start, stop, budget, seen) for child in self._children]
         rows = zip(*parts, strict=True) if parts else [()] * (stop - start)
         return [dict(zip(self._keys, row, strict=True)) for row in rows]
 
@@ -85,11 +87,20 @@ class Lists(Masked):
 
     def _some(self, start: int, stop: int, valid: Sequence[bool], budget: Budget) -> Sequence[Any]:
         offsets = self._offsets(start, stop)
-        base = offsets[0]
-        items = self._items.values(base, offsets[-1], budget)
-        return [
-            list(items[a - base : b - base]) for a, b in zip(offsets, offsets[1:], strict=False)
-        ]
+        base, seen = offsets[0], _items_seen(offsets, valid, budget)
+        items = self._items.values(base, offsets[-1], budget, seen)
+        return [list(items[a - base : b - base]) for a, b in pairwise(offsets)]
+
+
+def _items_seen(
+    offsets: Sequence[int], valid: Sequence[bool], budget: Budget
+) -> Sequence[bool] | None:
+    """Which items stand in a list that is not null; None where all do."""
+    if all(valid):
+        return None
+    budget.spend(offsets[-1] - offsets[0])
+    spans = zip(pairwise(offsets), valid, strict=True)
+    return [there for (begin, end), there in spans for _ in range(begin, end)]
 
 
 def _steps(first: int, size: int, count: int) -> Sequence[int]:
@@ -133,7 +144,7 @@ class ListViews(Lists):
             return None
         spans = [self.span(index) for index in range(start, stop)]
         steps = _steps(spans[0][0], size, stop - start)
-        is_even = spans == list(zip(steps, steps[1:], strict=False))
+        is_even = spans == list(pairwise(steps))
         return (spans[0][0], spans[-1][1]) if is_even else None
 
     def _some(self, start: int, stop: int, valid: Sequence[bool], budget: Budget) -> Sequence[Any]:
@@ -146,15 +157,18 @@ class ListViews(Lists):
 class Maps(Lists):
     """Lists of keys and values, shown as pairs since a key may be there twice and need not be text."""
 
-    __slots__ = ()
+    __slots__ = ("_members",)
+
+    def __init__(self, body: Body, layout: Layout) -> None:
+        super().__init__(body, layout)
+        self._members = [cells_of(body, child) for child in layout.children[0].children]
 
     def _some(self, start: int, stop: int, valid: Sequence[bool], budget: Budget) -> Sequence[Any]:
         offsets = self._offsets(start, stop)
-        base, end = offsets[0], offsets[-1]
-        keys = self._items.child(0).values(base, end, budget)
-        values = self._items.child(1).values(base, end, budget)
+        base, end, seen = offsets[0], offsets[-1], _items_seen(offsets, valid, budget)
+        keys, values = (child.values(base, end, budget, seen) for child in self._members)
         pairs = [[key, value] for key, value in zip(keys, values, strict=True)]
-        return [pairs[a - base : b - base] for a, b in zip(offsets, offsets[1:], strict=False)]
+        return [pairs[a - base : b - base] for a, b in pairwise(offsets)]
 
 
 class Unions(Masked):
@@ -177,9 +191,12 @@ class Unions(Masked):
 
     def _some(self, start: int, stop: int, valid: Sequence[bool], budget: Budget) -> Sequence[Any]:
         found: list[Any] = []
-        for index in range(start, stop):
-            cells, at = self._choice(index)
-            found += cells.values(at, at + 1, budget)
+        for index, there in enumerate(valid, start):
+            if there:
+                cells, at = self._choice(index)
+                found += cells.values(at, at + 1, budget)
+            else:
+                found.append(None)
         return found
 
     def _choice(self, index: int) -> tuple[Cells, int]:

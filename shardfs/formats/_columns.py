@@ -1,9 +1,9 @@
 """How the columns of a table become fields of records, for Arrow files and for Parquet alike.
 
-A ``Column`` is made of an Arrow field and what Hugging Face's features say of it. Where its values lie, ``Cells`` know.
-A column asks them for no more than its ``access`` says, so that a format which finds plain values by itself need not
-know nested ones. Which form a column has, ``_features.columns_of`` decides. Nothing here decodes a value before somebody looks at it, and sizes of bytes and texts are those of
-their blobs.
+A ``Column`` is made of an Arrow field and what Hugging Face's features say of it: ``_features.columns_of`` chooses its
+form. Where its values lie, ``Cells`` know. A column asks them for no more than the ``access`` of its form says, so that
+a format which finds plain values by itself need not know nested ones. Nothing here decodes a value before somebody
+looks at it, and sizes of bytes and texts are those of their blobs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from shardfs.formats._table import MAX_ITEMS
 from shardfs.model import Array, Encoded, Field, Items, Kind, Plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from shardfs.model import Services
 
@@ -83,7 +83,7 @@ class Cells(Protocol):
         ...
 
     def run(self, start: int, stop: int, /) -> Blob | None:
-        """The bytes of the numbers or truth values from *start* to *stop*, one behind the other; None if one is null."""
+        """The bytes of the numbers or truth values from *start* to *stop*, side by side; None if one is null."""
         ...
 
     def values(self, start: int, stop: int, budget: Budget, /) -> Sequence[Any]:
@@ -130,13 +130,16 @@ class Column:
 
 
 def row_fields(
-    columns: Iterable[tuple[Column, Cells]], index: int, services: Services
+    columns: Iterable[Column], cells: Callable[[int], Cells], index: int, services: Services
 ) -> list[Field]:
-    """The fields of a row; one that can't be read is a field all the same, of a ``Broken`` blob."""
+    """The fields of a row; one that can't be read is a field all the same, of a ``Broken`` blob.
+
+    *cells* gives the values of a column by its number.
+    """
     fields = []
-    for column, cells in columns:
+    for number, column in enumerate(columns):
         try:
-            field = column.field(cells, index, services)
+            field = column.field(cells(number), index, services)
         except Unreadable:
             raise
         except ShardfsError as error:
@@ -173,7 +176,7 @@ class Nothing:
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """Structs of the bytes of a file and its path, which is a hint and no more. *content* and *path* number these members.
+    """Structs of the bytes of a file and its path, which is a hint and no more: members number *content* and *path*.
 
     Where there are no bytes, the content is elsewhere and there is nothing to show.
     """

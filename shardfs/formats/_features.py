@@ -1,7 +1,7 @@
 """Which form the columns of a table have: by their Arrow types, extension types, and Hugging Face's features.
 
-Features are JSON in the schema's metadata under ``huggingface`` or in dataset_info.json; see ``features/features.py`` of
-`datasets`. One counts only where it fits the stored type.
+Features are JSON in the schema's metadata under ``huggingface`` or in dataset_info.json, as ``features/features.py`` of
+`datasets` writes them. One counts only where it fits the stored type.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def info_features(described: object) -> Mapping[str, Any]:
     return features if isinstance(features, dict) else {}
 
 
-def form_of(field: ArrowField, feature: object) -> Form:
+def form_of(field: ArrowField, feature: object = None) -> Form:
     """How the values of a column become fields."""
     type_ = field.type
     if type_.type is Type.RUN_ENDS:

@@ -11,30 +11,21 @@ from typing import TYPE_CHECKING
 
 from shardfs.blob import Slice
 from shardfs.errors import Corrupt
-from shardfs.formats._arrow_ipc import Batch, Column, IpcFile, Type
-from shardfs.formats._json import compact
+from shardfs.formats._arrow_ipc import IpcFile
+from shardfs.formats._columns import Column, Json, row_fields
+from shardfs.formats._features import form_of
 from shardfs.formats._table import read_u32
-from shardfs.model import Encoded, Field, Kind, NumberedKeys, Plain, Scalar
+from shardfs.model import NumberedKeys
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from shardfs.formats._table import OffsetTable
-    from shardfs.model import Services
+    from shardfs.model import Field, Services
 
 _FOOTER = struct.Struct("<I8s")
 _MAGIC = b"LDARW01\0"
 _U32 = 4
-
-_KINDS: dict[Type, Kind] = {
-    Type.TEXT: Plain(".txt"),
-    Type.LARGE_TEXT: Plain(".txt"),
-    Type.BINARY: Encoded(),
-    Type.LARGE_BINARY: Encoded(),
-    Type.BOOL: Scalar("|b1"),
-}
-_NESTED = (Type.LIST, Type.LARGE_LIST, Type.STRUCT)
-_JSON = Plain(".json")
 
 
 def arrow_file(table: OffsetTable) -> Slice | None:
@@ -59,12 +50,16 @@ def _offset(table: OffsetTable, index: int) -> int:
 class ArrowShard(NumberedKeys):
     """Rows as records, columns as fields."""
 
-    __slots__ = ("_count", "_file", "_services", "_step", "columns", "costly")
+    __slots__ = ("_columns", "_count", "_file", "_services", "_step", "columns", "costly")
 
     def __init__(self, blob: Slice, count: int, services: Services, *, costly: bool) -> None:
         self._file, self._services = IpcFile(blob, services), services
         self._count, self.costly = count, costly
-        self.columns = tuple(dict.fromkeys(column.name for column in self._file.columns))
+        self._columns = tuple(
+            Column(field.name, Json() if field.type.children else form_of(field))
+            for field in self._file.schema.fields
+        )
+        self.columns = tuple(dict.fromkeys(column.name for column in self._columns))
         # All batches but the last have the same length, 256 so far.
         self._step = self._file.batch(0).rows if len(self._file) else 0
         if self._step <= 0 or len(self._file) != -(-count // self._step):
@@ -83,17 +78,7 @@ class ArrowShard(NumberedKeys):
         expected = min(self._step, self._count - number * self._step)
         if batch.rows != expected:
             raise Corrupt(f"batch {number} holds {batch.rows} rows instead of {expected}")
-        columns = self._file.columns
-        return [
-            self._field(batch, column, row) for column in columns if not batch.is_null(column, row)
-        ]
-
-    def _field(self, batch: Batch, column: Column, row: int) -> Field:
-        if column.type in _NESTED:
-            shown = self._services.derive(lambda: compact(batch.value(column, row)))
-            return Field(column.name, _JSON, shown)
-        kind = _KINDS.get(column.type) or Scalar(column.dtype)
-        return Field(column.name, kind, batch.stored(column, row))
+        return row_fields(self._columns, batch.cells, row, self._services)
 
     def close(self) -> None:
         """Nothing is held open but by the blobs."""

@@ -116,6 +116,12 @@ def is_index(value: object) -> bool:
     return isinstance(value, dict) and not value.keys().isdisjoint(("chunks", "config"))
 
 
+def is_parquet_index(value: object) -> bool:
+    """Whether the value of an index.json looks like one whose chunks are Parquet files."""
+    config = value.get("config") if isinstance(value, dict) else None
+    return isinstance(config, dict) and config.get("item_loader") == _PARQUET
+
+
 def parse_index(text: bytes) -> Index:
     """The index that a JSON text holds.
 
@@ -124,14 +130,19 @@ def parse_index(text: bytes) -> Index:
         Unsupported: the dataset is of a kind that can't be read.
     """
     index = parse_object(text)
-    entries = member(index, "chunks", list)
     config = parse_config(member(index, "config", dict))
+    chunks = parse_chunks(index)
+    updated_at, keys = optional(index, "updated_at", str), optional(index, "keys", dict)
+    return Index(chunks, config, updated_at or "", keyed=keys is not None)
+
+
+def parse_chunks(index: dict[str, Any]) -> tuple[Chunk, ...]:
+    """The chunks that an index names. Raises Corrupt."""
     chunks = []
-    for number, entry in enumerate(entries):
+    for number, entry in enumerate(member(index, "chunks", list)):
         with located(f"chunk {number}"):
             chunks.append(_chunk(checked(entry, dict, "it")))
-    updated_at, keys = optional(index, "updated_at", str), optional(index, "keys", dict)
-    return Index(tuple(chunks), config, updated_at or "", keyed=keys is not None)
+    return tuple(chunks)
 
 
 def _chunk(entry: dict[str, Any]) -> Chunk:

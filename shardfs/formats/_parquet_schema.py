@@ -6,34 +6,22 @@ https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thr
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from shardfs.errors import Corrupt, Unsupported
 from shardfs.formats._arrow_types import LISTS, Type
+from shardfs.formats._parquet_convert import Physical, converter, fits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from shardfs.formats._arrow_types import ArrowField, DataType
+    from shardfs.formats._arrow_types import ArrowField
+    from shardfs.formats._parquet_convert import Converter
     from shardfs.formats._parquet_thrift import Struct
 
 _MAX_DEPTH = 64
 _MAX_ELEMENTS = 1 << 14
 _OPTIONAL, _REPEATED = 1, 2
-
-
-class Physical(IntEnum):
-    """How values are stored, by the numbers in parquet.thrift."""
-
-    BOOLEAN = 0
-    INT32 = 1
-    INT64 = 2
-    INT96 = 3
-    FLOAT = 4
-    DOUBLE = 5
-    BYTE_ARRAY = 6
-    FIXED = 7
 
 
 _WIDTHS = {
@@ -67,6 +55,8 @@ class Leaf:
     Attributes:
         number: which of a row group's column chunks has it.
         width: bytes of a stored value, 0 where they differ.
+        size: how many of them are Arrow's, 0 where they differ.
+        convert: what makes Arrow's bytes, where they are others.
         levels: the largest definition level, at which a value is there.
         depth: the largest repetition level: how many lists stand around it.
     """
@@ -74,7 +64,8 @@ class Leaf:
     number: int
     physical: Physical
     width: int
-    type: DataType
+    size: int
+    convert: Converter | None
     levels: int
     depth: int
 
@@ -91,7 +82,7 @@ class Node:
         children: members of a struct; the item of a list or the entry of a map.
     """
 
-    type: DataType
+    field: ArrowField
     level: int
     depth: int
     there: int
@@ -111,7 +102,9 @@ def parse_elements(elements: Sequence[Struct]) -> Element:
             raise Corrupt("a Parquet schema that is nested too deeply or lacks a part")
         count = element.number(5, 0)
         physical = _physical(element) if 1 in element and not count else None
-        width = element.number(2, 0) if physical is Physical.FIXED else _WIDTHS.get(physical, 0)
+        width = _WIDTHS.get(physical, 0) if physical is not None else 0
+        if physical is Physical.FIXED:
+            width = element.number(2, 0)
         if width < 0 or count < 0:
             raise Corrupt(f"a Parquet schema with {count} parts in one, or values of {width} bytes")
         children = tuple(parse(depth + 1) for _ in range(count))
@@ -127,78 +120,104 @@ def _physical(element: Struct) -> Physical:
         raise Unsupported(f"a Parquet column of type {element.number(1)}") from None
 
 
-def nodes_of(root: Element, fields: Sequence[ArrowField]) -> tuple[Node, ...]:
-    """The columns below *root*, which are *fields*. Raises Corrupt where the two don't fit each other."""
+def nodes_of(root: Element, fields: Sequence[ArrowField]) -> list[Node | Corrupt]:
+    """The columns below *root*, which are *fields*; what is wrong with one where it is not stored as it should be.
+
+    Raises:
+        Corrupt: there are not as many.
+    """
     if len(root.children) != len(fields):
-        raise Corrupt(
-            f"a Parquet file of {len(root.children)} columns, of which Arrow sees {len(fields)}"
-        )
-    shaper = _Shaper()
-    return tuple(
-        shaper.node(element, field, 0, 0, 0)
-        for element, field in zip(root.children, fields, strict=True)
-    )
+        raise Corrupt(f"a Parquet file of {len(root.children)} columns, as Arrow {len(fields)}")
+    nodes: list[Node | Corrupt] = []
+    first = 0
+    for element, field in zip(root.children, fields, strict=True):
+        try:
+            nodes.append(_Shaper(first).node(element, field, _Around()))
+        except Corrupt as error:
+            nodes.append(error)
+        first += sum(1 for _ in element.leaves())
+    return nodes
+
+
+class _Around(NamedTuple):
+    """What stands around an element: as in ``Node``."""
+
+    level: int = 0
+    depth: int = 0
+    there: int = 0
+
+    def optional(self) -> _Around:
+        return self._replace(level=self.level + 1)
+
+    def repeated(self) -> _Around:
+        return _Around(self.level + 1, self.depth + 1, self.level + 1)
 
 
 class _Shaper:
-    """Brings the file's schema, in which lists and maps are two groups each, into the shape of Arrow's."""
+    """Brings a column of the file, where lists and maps are two groups each, into the shape of Arrow's."""
 
-    def __init__(self) -> None:
-        self._count = 0
+    def __init__(self, first: int) -> None:
+        """Number leaves from *first* on."""
+        self._count = first
 
-    def node(self, element: Element, field: ArrowField, level: int, depth: int, there: int) -> Node:
-        """An element with the levels of what stands around it."""
+    def node(self, element: Element, field: ArrowField, around: _Around) -> Node:
+        """An element of which nothing was looked at yet."""
         if element.repetition == _REPEATED:  # without a group around it that says so: never null
-            item = self._inside(element, _item(field.type), level + 1, depth + 1, level + 1)
-            return Node(field.type, level, depth, there, item.leaves, (item,))
+            item = self._inside(element, _item(field), around.repeated())
+            return Node(field, *around, item.leaves, (item,))
         if element.repetition == _OPTIONAL:
-            level += 1
-        return self._inside(element, field, level, depth, there)
+            around = around.optional()
+        return self._inside(element, field, around)
 
-    def _inside(
-        self, element: Element, field: ArrowField, level: int, depth: int, there: int
-    ) -> Node:
-        """An element whose own repetition is counted in the levels already."""
-        type_ = field.type
+    def _inside(self, element: Element, field: ArrowField, around: _Around) -> Node:
+        """An element whose own repetition is counted already."""
         if element.physical is not None:
-            if type_.type in LISTS or type_.type in (Type.STRUCT, Type.MAP):
+            leaf = self._leaf(element, field, around)
+            return Node(field, *around, (leaf,))
+        if field.type.type is Type.STRUCT:
+            if len(element.children) != len(field.type.children):
                 raise _misfit(field)
-            leaf = Leaf(self._count, element.physical, element.width, type_, level, depth)
-            self._count += 1
-            return Node(type_, level, depth, there, (leaf,))
-        if type_.type is Type.STRUCT:
-            if len(element.children) != len(type_.children):
-                raise _misfit(field)
-            children = tuple(
-                self.node(child, member, level, depth, there)
-                for child, member in zip(element.children, type_.children, strict=True)
-            )
+            pairs = zip(element.children, field.type.children, strict=True)
+            children = tuple(self.node(child, member, around) for child, member in pairs)
         else:
-            children = (self._repeated(element, field, level + 1, depth + 1),)
+            children = (self._repeated(element, field, around.repeated()),)
         leaves = tuple(leaf for child in children for leaf in child.leaves)
-        return Node(type_, level, depth, there, leaves, children)
+        if not leaves:
+            raise _misfit(field)
+        return Node(field, *around, leaves, children)
 
-    def _repeated(self, element: Element, field: ArrowField, level: int, depth: int) -> Node:
+    def _leaf(self, element: Element, field: ArrowField, around: _Around) -> Leaf:
+        physical, width, type_ = element.physical, element.width, field.type
+        if physical is None:
+            raise _misfit(field)
+        convert = converter(physical, width, type_)
+        if convert is None and not fits(physical, width, type_):
+            raise _misfit(field)
+        number, self._count = self._count, self._count + 1
+        size = width if type_.type is Type.NULL else type_.size
+        return Leaf(number, physical, width, size, convert, around.level, around.depth)
+
+    def _repeated(self, element: Element, field: ArrowField, around: _Around) -> Node:
         """The item of a list or the entry of a map: the repeated group, or what stands alone in it."""
-        item = _item(field.type)
+        item = _item(field)
         if len(element.children) != 1 or element.children[0].repetition != _REPEATED:
             raise _misfit(field)
         (repeated,) = element.children
         if field.type.type is not Type.MAP and _is_wrapper(repeated, element):
-            return self.node(repeated.children[0], item, level, depth, level)
-        return self._inside(repeated, item, level, depth, level)
+            return self.node(repeated.children[0], item, around)
+        return self._inside(repeated, item, around)
 
 
-def _is_wrapper(repeated: Element, around: Element) -> bool:
+def _is_wrapper(repeated: Element, outer: Element) -> bool:
     """Whether a repeated group only wraps the item, by the rules for old files in LogicalTypes.md."""
-    old_names = (b"array", around.name + b"_tuple")
+    old_names = (b"array", outer.name + b"_tuple")
     return len(repeated.children) == 1 and repeated.name not in old_names
 
 
-def _item(type_: DataType) -> ArrowField:
-    if type_.type not in LISTS and type_.type is not Type.MAP:
-        raise Corrupt("a repeated Parquet column that Arrow does not see as a list")
-    return type_.children[0]
+def _item(field: ArrowField) -> ArrowField:
+    if field.type.type not in LISTS and field.type.type is not Type.MAP:
+        raise _misfit(field)
+    return field.type.children[0]
 
 
 def _misfit(field: ArrowField) -> Corrupt:

@@ -74,6 +74,8 @@ def has_checksum(block: bytes) -> bool:
 
     Some old programs added bytes up as signed numbers; everybody accepts both.
     """
+    if len(block) != BLOCK:
+        return False
     field = block[148:156]
     try:
         stored = number(field)

@@ -123,9 +123,17 @@ class TarReader:
         """Bytes of the archive, fewer only at its end."""
         start = at - self._window_at
         if not 0 <= start <= start + length <= len(self._window):
-            self._window = bytes(self._blob.read(at, max(length, self._look)))
+            self._window = self._look_at(at, length)
             self._window_at, start = at, 0
         return self._window[start : start + length]
+
+    def _look_at(self, at: int, length: int) -> bytes:
+        if length < self._look:
+            try:
+                return bytes(self._blob.read(at, self._look))
+            except Corrupt:
+                self._look = 0  # the stream is damaged, but maybe only behind what is needed
+        return bytes(self._blob.read(at, length))
 
     def _end(self) -> None:
         """End the walk at the end of the archive; if it is compressed, at that of the stream, where checksums stand."""
@@ -290,12 +298,19 @@ def _pax_size(digits: bytes | None, size: int) -> int:
 
 def next_header(blob: Blob, at: int, stop: int | None = None) -> int | None:
     """The offset of the first header from *at* on and before *stop*, at a multiple of 512; None where there is none."""
+    stride = _STRIDE
     while stop is None or at < stop:
-        window = bytes(blob.read(at, _STRIDE))
+        try:
+            window = bytes(blob.read(at, stride))
+        except Corrupt:
+            if stride == BLOCK:
+                raise
+            stride = BLOCK  # up to the very place where a stream is damaged
+            continue
         found = _tar.find_header(window)
         if found >= 0:
             return at + found
-        if len(window) < _STRIDE:
+        if len(window) < stride:
             break
-        at += _STRIDE
+        at += stride
     return None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from shardfs.blob import Broken, Bytes, Slice, may_wait, read_all
 from shardfs.errors import Corrupt, TooLarge, WouldBlock
 from shardfs.formats._tar_growing import GrowingTable
+from shardfs.formats._tar_index import Checked, Part
 from shardfs.formats._tar_members import MemberTable
 from shardfs.formats._tar_scan import TarReader
 from shardfs.formats._tar_sparse import Sparse
@@ -38,6 +39,7 @@ class Archive:
         blob: the archive, uncompressed.
         size: its length where that is known without reading all of it.
         capacity: the most members that it may have.
+        by_index: whether its table was made by an index, so that no header was seen yet.
         keep: stores the bytes that a function makes, and gives them back.
         report: takes what is wrong with the archive, and the offset.
     """
@@ -45,6 +47,7 @@ class Archive:
     blob: Blob
     size: int | None
     capacity: int
+    by_index: bool
     keep: Callable[[Callable[[], bytes]], Blob]
     report: Callable[[str, int], None]
 
@@ -134,23 +137,30 @@ class TarShard:
 
     def fields(self, index: int, /) -> Sequence[Field]:
         table = self._all()
-        members = table.members(index)
-        stem = f"{self.key(index).rpartition('/')[2]}." if index < table.records else ""
-        return [self._field(stem, member) for member in members]
+        members, above = table.members(index), self.key(index)
+        if index < table.records:
+            above += "."
+        elif above:
+            above += "/"
+        return [self._field(above, member) for member in members]
 
     def close(self) -> None:
         """Do nothing: nothing but blobs is held."""
 
-    def _field(self, stem: str, member: Stored) -> Field:
-        name = from_bytes(member.rest)
+    def _field(self, above: str, member: Stored) -> Field:
+        rest, archive = from_bytes(member.rest), self._archive
+        path = above + rest
+        name = path.rpartition("/")[2]
         blob: Blob
         if member.problem:
             blob = Broken(Corrupt(member.problem))
         elif member.parts is not None:
-            blob = Sparse(self._archive.blob, member.offset, member.size, member.parts)
+            blob = Sparse(archive.blob, member.offset, member.size, member.parts)
+        elif archive.by_index:
+            blob = Checked(archive.blob, Part(to_bytes(path), member.offset, member.size))
         else:
-            blob = Slice(self._archive.blob, member.offset, member.size)
-        return Field(name, Encoded(hint=stem + name), blob, filename=stem + name)
+            blob = Slice(archive.blob, member.offset, member.size)
+        return Field(rest, Encoded(hint=name), blob, filename=name)
 
     # --- scanning ---
 

@@ -16,7 +16,14 @@ from shardfs.errors import (
 )
 from shardfs.formats._json import parse
 from shardfs.formats._litdata_chunk import ChunkOpener
-from shardfs.formats._litdata_index import INDEX, Chunk, Index, is_index, parse_index
+from shardfs.formats._litdata_index import (
+    INDEX,
+    Chunk,
+    Index,
+    is_index,
+    is_parquet_index,
+    parse_index,
+)
 from shardfs.model import ShardRef
 
 if TYPE_CHECKING:
@@ -48,9 +55,10 @@ class LitData:
         if chunks or INDEX not in names:
             return chunks
         try:
-            return is_index(parse(bytes(read_all(store.open(INDEX)))))
+            index = parse(bytes(read_all(store.open(INDEX))))
         except Corrupt:
             return False
+        return is_index(index) and not is_parquet_index(index)
 
     @classmethod
     def open(cls, store: Store, names: Sequence[str], services: Services, /) -> Dataset:

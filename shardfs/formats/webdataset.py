@@ -5,26 +5,33 @@ Which compression a file has is seen by its first bytes; its name may be wrong.
 
 from __future__ import annotations
 
+import contextlib
+import os
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from shardfs.errors import Corrupt
+from shardfs.blob import read_all
+from shardfs.errors import Corrupt, NotAFolder, NotFound, TooLarge
 from shardfs.formats._tar import BLOCK, END, has_checksum
+from shardfs.formats._tar_index import read_index, table_of
 from shardfs.formats._tar_members import LAYOUT, MemberTable
 from shardfs.formats._tar_scan import next_header
 from shardfs.formats._tar_shard import Archive, TarShard, held
+from shardfs.formats._wids import INDEX, listed_paths
 from shardfs.model import ShardRef
 from shardfs.names import without_suffix
 from shardfs.registry import FORMATS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from shardfs.blob import Blob
     from shardfs.model import Entry, Services, Shard, Store
 
 SUFFIXES = next(row.suffixes for row in FORMATS if row.name == "webdataset")
 
+_MAX_INDEX = 64 << 20
+"""A guess: a million shards."""
 # How far a damaged first header is looked over for the next one. A guess.
 _FIRST_HEADER = 1 << 20
 # The fewest bytes that a compressed member takes: a header has numbers that differ from those of its neighbours.
@@ -33,7 +40,7 @@ _MEMBER_BYTES = 8
 _FREE_MEMBERS = 1 << 20
 
 _MAGIC = (
-    (b"\x1f\x8b\x08", "gzip"),
+    (b"\x1f\x8b\x08", "gz"),
     (b"\x28\xb5\x2f\xfd", "zstd"),
     (b"\xfd7zXZ\0", "xz"),
     (b"BZh", "bz2"),
@@ -51,14 +58,43 @@ class WebDataset:
 
     @classmethod
     def detect(cls, store: Store, names: Sequence[str], /) -> bool:
-        """Whether there are tar archives."""
-        return any(name.lower().endswith(SUFFIXES) for name in names)
+        """Whether there are tar archives, be it only in an index."""
+        if any(map(_is_tar, names)):
+            return True
+        try:
+            return INDEX in names and bool(_listed(store))
+        except Corrupt:
+            return False
 
     @classmethod
     def open(cls, store: Store, names: Sequence[str], services: Services, /) -> TarDataset:
-        wanted = frozenset(name for name in names if name.lower().endswith(SUFFIXES))
-        entries = [entry for entry in store.list() if entry.path in wanted]
-        return TarDataset(store, entries, services)
+        here = frozenset(filter(_is_tar, names))
+        entries = {entry.path: entry for entry in store.list() if entry.path in here}
+        try:
+            listed = dict.fromkeys(_listed(store)) if INDEX in names else {}
+        except Corrupt as error:  # without it, only the order is lost
+            error.places.append(INDEX)
+            services.report(error)
+            listed = {}
+        for folder in {path.rpartition("/")[0] for path in listed} - {""}:
+            with contextlib.suppress(NotFound, NotAFolder):
+                entries |= {
+                    found.path: found for found in store.list(folder) if found.path in listed
+                }
+        order = dict.fromkeys([*(path for path in listed if path in entries), *entries])
+        return TarDataset(store, [entries[path] for path in order], services)
+
+
+def _is_tar(name: str) -> bool:
+    return name.lower().endswith(SUFFIXES)
+
+
+def _listed(store: Store) -> list[str]:
+    """What the index lists. Raises Corrupt."""
+    index = store.open(INDEX)
+    if index.size() > _MAX_INDEX:
+        raise TooLarge(f"an index of {index.size()} bytes")
+    return listed_paths(bytes(read_all(index)))
 
 
 class TarDataset:
@@ -74,28 +110,46 @@ class TarDataset:
     def open_shard(self, index: int, /) -> Shard:
         entry = self._entries[index]
         stored = self._store.open(entry.path)
-        size: int | None = stored.size()
-        blob, capacity = stored, stored.size() // BLOCK
-        codec = compression(stored)
-        if codec is not None:
-            blob, size = self._services.unpack(self._store, entry, codec), None
-            capacity = _FREE_MEMBERS + stored.size() // _MEMBER_BYTES
-        table = self._kept(entry)
+        codec, size = compression(stored), stored.size()
+        table, by_index = self._kept(entry, LAYOUT, _make_nothing), False
+        if table is None and codec is None:
+            table = self._by_index(entry, stored)
+            by_index = table is not None
+        archive = Archive(
+            blob=self._services.unpack(self._store, entry, codec) if codec else stored,
+            size=None if codec else size,
+            capacity=_FREE_MEMBERS + size // _MEMBER_BYTES if codec else size // BLOCK,
+            keep=partial(self._services.remember, self._store, entry, LAYOUT),
+            report=partial(self._report, entry.path),
+            by_index=by_index,
+        )
         if table is None:
-            check_begin(blob)
-        else:
-            for message, offset in table.faults():
-                self._report(entry.path, message, offset)
-        keep = partial(self._services.remember, self._store, entry, LAYOUT)
-        report = partial(self._report, entry.path)
-        return TarShard(Archive(blob, size, capacity, keep, report), table)
+            check_begin(archive.blob)
+        for message, offset in table.faults() if table is not None else ():
+            self._report(entry.path, message, offset)
+        shard = TarShard(archive, table)
+        if self._services.options.fanout:
+            len(
+                shard
+            )  # only then is it known whether there are folders in keys, which leave no room for others
+        return shard
 
-    def _kept(self, entry: Entry) -> MemberTable | None:
-        """The table of an archive that was scanned before."""
+    def _kept(self, entry: Entry, what: str, build: Callable[[], bytes]) -> MemberTable | None:
+        """A table that was made before or can be made without a scan."""
         try:
-            return held(self._services.remember(self._store, entry, LAYOUT, _not_kept))
-        except (_NotKeptError, Corrupt):
+            return held(self._services.remember(self._store, entry, what, build))
+        except (_NothingMadeError, Corrupt):
             return None
+
+    def _by_index(self, entry: Entry, archive: Blob) -> MemberTable | None:
+        """The table of an archive by an index that lies beside it."""
+        seed = os.urandom(16)  # the same whenever the table is made anew
+
+        def build() -> bytes:
+            parts = read_index(self._store, entry, archive)
+            return _make_nothing() if parts is None else table_of(parts, seed)
+
+        return self._kept(entry, f"{LAYOUT} by index", build)
 
     def _report(self, path: str, message: str, offset: int) -> None:
         error = Corrupt(f"at byte {offset}: {message}")
@@ -109,12 +163,12 @@ class TarDataset:
         return {"shards": len(self.shards), "bytes": sum(entry.size for entry in self._entries)}
 
 
-class _NotKeptError(Exception):
-    """Nothing is kept, and nothing is to be made now."""
+class _NothingMadeError(Exception):
+    """There is no table yet, and none is to be made here."""
 
 
-def _not_kept() -> bytes:
-    raise _NotKeptError
+def _make_nothing() -> bytes:
+    raise _NothingMadeError
 
 
 def _ref(entry: Entry) -> ShardRef:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from shardfs.errors import NotFound
-from shardfs.model import Entry
 from shardfs.registry import FORMATS, Row, load
 from shardfs.tree.slicing import sliced
 from shardfs.tree.splits import declared_splits
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from shardfs.blob import Blob
-    from shardfs.model import Dataset, Format, Services, Store
+    from shardfs.model import Dataset, Entry, Format, Services, Store
 
 
 class SubStore:
@@ -39,7 +39,7 @@ class SubStore:
 
     @staticmethod
     def _renamed(entry: Entry, path: str) -> Entry:
-        return Entry(path, entry.size, entry.mtime_ns, entry.version, entry.is_dir, entry.problem)
+        return replace(entry, path=path)
 
 
 class Selection:
@@ -50,6 +50,8 @@ class Selection:
         self.url = store.url
 
     def list(self, prefix: str = "", /) -> Sequence[Entry]:
+        if prefix.partition("/")[0] in self._names:  # it lies in an archive
+            return self._store.list(prefix)
         if prefix:
             raise NotFound(prefix)
         return [entry for entry in self._store.list() if entry.path in self._names]

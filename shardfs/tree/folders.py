@@ -17,7 +17,15 @@ from shardfs.errors import (
     WouldBlock,
     located,
 )
-from shardfs.names import distinct, escape, shorten, split_extension, to_bytes
+from shardfs.names import (
+    distinct,
+    escape,
+    shorten,
+    split_extension,
+    to_bytes,
+    without_suffix,
+)
+from shardfs.tree.archives import archive_row
 from shardfs.tree.discover import SubStore, discover
 from shardfs.tree.inodes import (
     Ino,
@@ -34,7 +42,7 @@ from shardfs.tree.nodes import Attr, Listed, NoLinks, Type
 from shardfs.tree.splits import split_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from shardfs.blob import Blob
     from shardfs.model import Dataset, Entry, Services, Store
@@ -171,19 +179,22 @@ class FolderSpace(NoLinks):
         for shard in placed:
             if len(shard.parts) > 1:
                 below.setdefault(shard.parts[0], []).append(Placed(shard.parts[1:], shard.number))
-        real = {e.name: e for e in entries if e.is_dir and self._has_rest(folder, e.name, owners)}
+        real = {e.name: e for e in entries if e.is_dir and self._is_shown(folder, e, owners)}
         # Splits in the order that the source gives them, then what else there is.
         folders = [*below, *(name for name in real if name not in below)]
         if folder.store is not None and not below:
             order = split_order(folder.store, [entry.name for entry in entries])
             folders.sort(key=lambda name: order.index(name) if name in order else len(order))
-        named = self._shard_names(here, folders)
+        titles = [_title(name, real.get(name)) for name in folders]
+        counts = Counter([shard.parts[0] for shard in here] + titles)
+        named = self._shard_names(here, counts)
         children = [Child(folder_or_shard, None) for _, folder_or_shard in named]
         pairs = [(name, "") for name, _ in named]
-        for name in folders:
-            child = self._make(folder, name, real.get(name), below.get(name, ()), owners)
+        for name, title in zip(folders, titles, strict=True):
+            shown = escape(title if counts[title] == 1 else name)
+            child = self._make(folder, shown, name, real.get(name), below.get(name, ()), owners)
             children.append(Child(folder_ino(child), None))
-            pairs.append((escape(name), ""))
+            pairs.append((shown, ""))
         for entry in entries:
             if not entry.is_dir:
                 position = len(children)
@@ -191,22 +202,23 @@ class FolderSpace(NoLinks):
                 pairs.append(split_extension(escape(entry.name)))
         return dict(zip(distinct(pairs), children, strict=True))
 
-    def _has_rest(self, folder: Folder, name: str, owners: tuple[Owner, ...]) -> bool:
-        """Whether a folder of the source shows anything that no split has taken away from it."""
-        below = tuple(b for owner in owners if owner.above and (b := owner.below(name)))
-        if not below or folder.store is None:
+    def _is_shown(self, folder: Folder, entry: Entry, owners: tuple[Owner, ...]) -> bool:
+        """Whether a folder of the source has anything that no split has taken away from it."""
+        below = tuple(b for owner in owners if owner.above and (b := owner.below(entry.name)))
+        if not below or folder.store is None or entry.is_archive:
             return True
-        store = SubStore(folder.store, name)
+        store = SubStore(folder.store, entry.name)
         return any(
-            self._has_rest(Folder("", store, 0), entry.name, below)
+            self._is_shown(Folder("", store, 0), entry, below)
             if entry.is_dir
             else not _owned(entry, below)
             for entry in store.list()
         )
 
-    def _shard_names(self, here: Sequence[Placed], folders: Sequence[str]) -> list[tuple[str, Ino]]:
+    def _shard_names(
+        self, here: Sequence[Placed], counts: Mapping[str, int]
+    ) -> list[tuple[str, Ino]]:
         """(name, inode number) of shards: where two children would get one name, each keeps its full file name."""
-        counts = Counter([shard.parts[0] for shard in here] + list(folders))
         named = []
         for (name,), number in here:
             if counts[name] > 1:
@@ -217,12 +229,14 @@ class FolderSpace(NoLinks):
     def _make(
         self,
         above: Folder,
+        shown: str,
         name: str,
         entry: Entry | None,
         placed: Sequence[Placed],
         owners: tuple[Owner, ...],
     ) -> int:
-        path = f"{above.path}/{escape(name)}" if above.path else escape(name)
+        """A new folder that is called *shown*, and *name* in the source."""
+        path = f"{above.path}/{shown}" if above.path else shown
         store = SubStore(above.store, name) if entry is not None and above.store else None
         handed = tuple(below for owner in owners if (below := owner.below(name)) is not None)
         mtime_ns = entry.mtime_ns if entry is not None else above.mtime_ns
@@ -260,7 +274,8 @@ class FolderSpace(NoLinks):
         if not may_wait():
             raise WouldBlock
         _, number = split_special(ino)
-        folder, entry = self._folders[number >> 32], self._file(ino)
+        entry = self._file(ino)
+        folder = self._folders[number >> 32]
         with located(folder.path):
             if entry.problem or folder.store is None:
                 raise Unreadable(f"{entry.name}: {entry.problem}")
@@ -309,6 +324,12 @@ class FolderSpace(NoLinks):
         if is_special(ino):
             raise NotAFolder(f"node {ino}")
         return split_folder(ino)
+
+
+def _title(name: str, entry: Entry | None) -> str:
+    """What a folder is called, if nothing else is: an archive without its suffix."""
+    row = archive_row(name) if entry is not None and entry.is_archive else None
+    return name if row is None else without_suffix(name, row.suffixes)
 
 
 def _owned(entry: Entry, owners: Sequence[Owner]) -> bool:

@@ -12,7 +12,7 @@ import threading
 from array import array
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from shardfs.blob import no_wait
+from shardfs.blob import may_wait, no_wait
 from shardfs.errors import WouldBlock
 from shardfs.model import number_width
 from shardfs.names import NAME_MAX, escape, shorten, to_bytes, unescape
@@ -167,6 +167,45 @@ class GroupedKeys(PlainKeys):
         return f"{first:0{width}d}-{min(first + self._fanout, count) - 1:0{width}d}"
 
 
+class Folders:
+    """Folders by path, numbered in the order in which they are made; 0 is the top.
+
+    Each knows its name and the folder above, so that deep ones take no more memory than others.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[int, str], int] = {}
+        self._names, self._above = [""], array("q", [0])
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def find(self, path: str) -> int | None:
+        number: int | None = 0
+        for name in path.split("/") if path else ():
+            number = self._numbers.get((number or 0, name))
+            if number is None:
+                break
+        return number
+
+    def name(self, number: int) -> str:
+        return self._names[number]
+
+    def path(self, number: int) -> str:
+        names = []
+        while number:
+            names.append(self._names[number])
+            number = self._above[number]
+        return "/".join(reversed(names))
+
+    def add(self, above: int, name: str) -> int:
+        number = len(self._names)
+        self._names.append(name)
+        self._above.append(above)
+        self._numbers[above, name] = number  # last: others look for it without a lock
+        return number
+
+
 class NestedKeys:
     """Keys with folders in them, as WebDataset has. Takes eight bytes a record, and some more a folder.
 
@@ -177,14 +216,13 @@ class NestedKeys:
 
     def __init__(self, shard: Shard, *, merged: bool) -> None:
         self._shard, self._merged = shard, merged
-        self._paths = [""]
-        self._numbers = {"": 0}
+        self._folders = Folders()
         # What stands in each folder, in order of first appearance: records, and folders as -number.
         self._children = [array("q")]
         # Those of them that came after one of the same name.
         self._second: set[int] = set()
-        # Loose files by the path of their folder.
-        self._loose: dict[str, int] = {}
+        # Loose files by the number of their folder.
+        self._loose: dict[int, int] = {}
         self._taken = 0
         self._lock = threading.Lock()
 
@@ -197,15 +235,17 @@ class NestedKeys:
             position += 1
             if self._merged and child in self._second:
                 continue
-            path = self._shard.key(child) if child >= 0 else self._paths[-child]
-            place = child if child >= 0 else INNER - child
-            yield Item(position, file_name(path.rpartition("/")[2]), place)
+            if child < 0:
+                yield Item(position, file_name(self._folders.name(-child)), INNER - child)
+            else:
+                name = self._shard.key(child).rpartition("/")[2]
+                yield Item(position, file_name(name), child)
 
     def find(self, folder: int, name: str, /) -> int | None:
         paths = self._spelled(folder, name)
         place = self._known(paths)
         while place is None and (taken := self._take_one()) is not None:
-            if any(path == taken or path in self._numbers for path in paths):
+            if any(taken == path or taken.startswith(f"{path}/") for path in paths):
                 place = self._known(paths)
         if place is None:
             place = self._known(paths)  # another thread may have taken it in
@@ -221,17 +261,20 @@ class NestedKeys:
 
     def inner(self, folder: int, name: str, /) -> int | None:
         for path in self._spelled(folder, name):
-            while path not in self._numbers and self._take_one() is not None:
-                pass
-            if path in self._numbers:
-                return INNER + self._numbers[path]
+            number = self._folders.find(path)
+            while number is None and self._take_one() is not None:
+                number = self._folders.find(path)
+            if number is not None:
+                return INNER + number
         place = self._find_short(folder, name)
         return place if place is not None and place >= INNER else None
 
     def own_records(self, folder: int, /) -> Sequence[int]:
         self._take_all()
-        path = self._path(folder)
-        own = [self._shard.find(path) if self._merged else None, self._loose.get(path)]
+        path, number = self._path(folder), self._number(folder)
+        own = [self._shard.find(path) if self._merged else None]
+        if number is not None:
+            own.append(self._loose.get(number))
         return [record for record in own if record is not None]
 
     def path(self, record: int, /) -> str:
@@ -244,12 +287,12 @@ class NestedKeys:
         if folder >= INNER:
             return folder - INNER
         self._take_all()  # only then is it known whether there is a folder of its name
-        return self._numbers.get(self._shard.key(folder))
+        return self._folders.find(self._shard.key(folder))
 
     def _path(self, folder: int) -> str:
         if folder == SHARD_ROOT:
             return ""
-        return self._paths[folder - INNER] if folder >= INNER else self._shard.key(folder)
+        return self._folders.path(folder - INNER) if folder >= INNER else self._shard.key(folder)
 
     def _spelled(self, folder: int, name: str) -> list[str]:
         """The paths that *name* in a folder may stand for."""
@@ -259,15 +302,21 @@ class NestedKeys:
     def _known(self, paths: Sequence[str]) -> int | None:
         """The record or folder of one of these paths, as far as keys were taken in or found."""
         for path in paths:
-            number = self._numbers.get(path)
+            number = self._folders.find(path)
             if number and not (self._merged and -number in self._second):
                 return INNER + number
         return next((r for path in paths if (r := self._known_record(path)) is not None), None)
 
     def _known_record(self, key: str) -> int | None:
-        with contextlib.suppress(WouldBlock), no_wait():
-            return self._shard.find(key)
-        return None
+        """The record with that key, as far as keys were found: this may wait for a disk, but for no scan."""
+        with no_wait():
+            try:
+                len(self._shard)
+            except WouldBlock:  # what was found by an unfinished scan is at hand
+                with contextlib.suppress(WouldBlock):
+                    return self._shard.find(key)
+                return None
+        return self._shard.find(key)
 
     def _find_short(self, folder: int, name: str) -> int | None:
         if not is_short(name):
@@ -287,36 +336,45 @@ class NestedKeys:
 
     def _take_one(self) -> str | None:
         """Take the next key in and return it; None where there is none."""
-        with self._lock:
+        if not self._lock.acquire(blocking=may_wait()):
+            raise WouldBlock  # whoever holds it may be scanning
+        try:
             record, shard = self._taken, self._shard
             if shard.has(record):
                 key = shard.key(record)
                 self._place(record, key)
             elif record < len(shard) + shard.loose:
                 key = shard.key(record)
-                self._made(key)
-                self._loose[key] = record
+                self._loose[self._made(key)] = record
             else:
                 return None
             self._taken += 1
             return key
+        finally:
+            self._lock.release()
 
     def _place(self, record: int, key: str) -> None:
         parent = self._made(key.rpartition("/")[0])
-        if key in self._numbers:
+        if self._folders.find(key) is not None:
             self._second.add(record)
         self._children[parent].append(record)
 
     def _made(self, path: str) -> int:
         """The number of the folder *path*, made with those above it where it is new."""
-        number = self._numbers.get(path)
-        if number is None:
-            parent, number = self._made(path.rpartition("/")[0]), len(self._paths)
-            twin = self._known_record(path)
-            if twin is not None and twin < self._taken:
-                self._second.add(-number)
-            self._paths.append(path)
-            self._children.append(array("q"))
-            self._children[parent].append(-number)
-            self._numbers[path] = number  # last: others look for it without the lock
+        number = self._folders.find(path)
+        if number is not None:
+            return number
+        number, end = 0, -1
+        for name in path.split("/"):
+            end += 1 + len(name)
+            inner = self._folders.find(path[:end])
+            number = self._make(number, name, path[:end]) if inner is None else inner
         return number
+
+    def _make(self, above: int, name: str, path: str) -> int:
+        twin, number = self._known_record(path), len(self._folders)
+        if twin is not None and twin < self._taken:
+            self._second.add(-number)
+        self._children.append(array("q"))
+        self._children[above].append(-number)
+        return self._folders.add(above, name)

@@ -42,10 +42,12 @@ class Tree:
         *,
         info: Callable[[], Mapping[str, object]],
         total_size: Callable[[], int],
+        on_close: Callable[[], None],
     ) -> None:
         self._folders, self._shards, self._control = folders, shards, control
         self._journal = journal
         self.info, self.total_size = info, total_size
+        self._on_close = on_close
 
     @property
     def root(self) -> Node:
@@ -99,3 +101,4 @@ class Tree:
 
     def close(self) -> None:
         self._shards.close()
+        self._on_close()

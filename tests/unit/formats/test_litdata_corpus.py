@@ -77,7 +77,7 @@ def check_content(kind: Kind, data: memoryview, truth: dict[str, Any]) -> None:
             assert truth["dtype"] == names[letter] + (str(8 * width) if letter != "b" else "")
             assert sha256(data[skip:]) == truth["array_sha256"]
         case Items(_, spans):
-            parts = [{"size": size, "sha256": sha256(data[at : at + size])} for at, size in spans]
+            parts = [{"size": size, "sha256": sha256(data[at : at + size])} for at, size in filter(None, spans)]
             assert parts == truth["parts"]
         case Rendered(".json", render):
             assert json.loads(render(data)) == truth["value"]

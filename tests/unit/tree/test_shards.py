@@ -111,7 +111,7 @@ def test_a_damaged_shard_is_opened_once_and_told_once() -> None:
     shards = Space(dataset)
     errors = []
     for _ in range(3):
-        with pytest.raises(Corrupt, match="^one: no magic$") as caught:
+        with pytest.raises(Corrupt, match=r"^one: no magic$") as caught:
             shards.names(shard_ino(0))
         errors.append(caught.value)
     assert dataset.opened == ["one"]

@@ -1,0 +1,329 @@
+"""Where the rows of a text file begin: found by one pass over it, and looked up from then on.
+
+The pass notes a *mark* about every 64 KiB: the number of a row and its offset. Rows between two marks are found
+again by a look at these bytes, so that what is kept comes to 1/4096 of the file at most, however short its rows.
+A row reaches to where the next one begins.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+import threading
+from array import array
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from shardfs.blob import may_wait, read_exactly
+from shardfs.errors import Corrupt, WouldBlock
+from shardfs.formats._recent import Recent
+from shardfs.model import number_width
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from shardfs.blob import Blob
+
+LAYOUT = 1
+"""Part of the key of every kept table: to be counted up when a table means something else than before."""
+
+PIECE = 256 << 10
+"""Bytes that are looked at together."""
+_BETWEEN_MARKS = 64 << 10
+# Tables up to this size are held in memory: a few hundred shards may be open, and descriptors are scarce.
+_SMALL = 64 << 10
+# The starts of all rows from one mark to the next are held for so many marks.
+_WINDOWS = 16
+# How often a pass begins again behind a row that would swallow all that follows it. A guess.
+_MAX_RESUMED = 8
+
+# rows, end of the data, digits of a row's name, bytes of the fault, marks
+_HEAD = struct.Struct("<QQIIQ")
+
+
+class Finder(Protocol):
+    """Finds where rows begin, in data that comes in order and begins where a row may begin.
+
+    Attributes:
+        between: whether the next row has not begun yet.
+        fault: why nothing can be found any more, "" while all is well.
+    """
+
+    between: bool
+    fault: str
+
+    def feed(self, data: bytes, at: int, /) -> Sequence[int]:
+        """The offsets of the rows that begin in *data*, which lies at *at*."""
+        ...
+
+    def finish(self) -> tuple[int, Finder] | None:
+        """Take note of the end; where to go on after all, and with what, or None."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Where rows begin.
+
+    Attributes:
+        count: how many rows there are.
+        end: where the last one ends.
+        digits: in the names of the rows.
+        fault: why the last row can't be read, and there may have been more; "" where all is well.
+        numbers: of each mark, the number of the row, ascending from 0.
+        offsets: of each mark, where it begins.
+    """
+
+    count: int
+    end: int
+    digits: int
+    fault: str
+    numbers: Sequence[int]
+    offsets: Sequence[int]
+
+    def pack(self) -> bytes:
+        fault, numbers, offsets = self.fault.encode(), array("Q", self.numbers), array("Q", self.offsets)
+        head = _HEAD.pack(self.count, self.end, self.digits, len(fault), len(numbers))
+        return b"".join([head, numbers.tobytes(), offsets.tobytes(), fault])
+
+    @classmethod
+    def load(cls, blob: Blob) -> Table:
+        """The table in *blob*, of which the marks are read when they are needed. Raises Corrupt."""
+        head = read_exactly(blob, 0, _HEAD.size, "table")
+        count, end, digits, length, marks = _HEAD.unpack(head)
+        numbers = _Numbers(blob, _HEAD.size, marks)
+        offsets = _Numbers(blob, _HEAD.size + 8 * marks, marks)
+        fault = str(read_exactly(blob, _HEAD.size + 16 * marks, length, "table"), "utf-8", "replace")
+        if blob.size() <= _SMALL:
+            return cls(count, end, digits, fault, list(numbers), list(offsets))
+        return cls(count, end, digits, fault, numbers, offsets)
+
+
+class _Numbers:
+    """*count* u64 at *start* in a blob."""
+
+    def __init__(self, blob: Blob, start: int, count: int) -> None:
+        self._blob, self._start, self._count = blob, start, count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, index: int) -> int:
+        if not 0 <= index < self._count:
+            raise IndexError(index)
+        data = read_exactly(self._blob, self._start + 8 * index, 8, "table")
+        return int.from_bytes(data, sys.byteorder)
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Data with rows in it.
+
+    Attributes:
+        blob: the data.
+        size: its length, None where that is not known before all of it was read.
+        begin: where the first row may begin.
+        finder: makes what finds rows, from the beginning of one.
+        limit: the most rows that are taken.
+    """
+
+    blob: Blob
+    size: int | None
+    begin: int
+    finder: Callable[[], Finder]
+    limit: int
+
+
+class Scan:
+    """A pass over a text, which may stop anywhere and go on. One thread goes on; others may look at the same time.
+
+    Attributes are those of a ``Table``, as far as the pass has come.
+    """
+
+    def __init__(self, text: Text) -> None:
+        self._text = text
+        self._finder = text.finder()
+        self.numbers, self.offsets = array("Q"), array("Q")
+        self.count, self.end, self.fault = 0, text.begin, ""
+        self._next_mark = 0
+        self._resumed = 0
+
+    def step(self) -> bool:
+        """Look at the next piece; whether the end was reached."""
+        try:
+            data, is_last = self._read()
+        except Corrupt as error:
+            return self._break(error.message)
+        self._take(self._finder.feed(data, self.end))
+        self.end += len(data)
+        if self._finder.fault:
+            return self._break(self._finder.fault)
+        if self.count > self._text.limit:
+            self.count = self._text.limit
+            return self._break(f"more than {self.count} rows: the rest is not shown")
+        return self._finish() if is_last else False
+
+    def table(self, digits: int) -> Table:
+        """What was found, once the end was reached."""
+        return Table(self.count, self.end, digits, self.fault, self.numbers, self.offsets)
+
+    def _read(self) -> tuple[bytes, bool]:
+        """The next piece, and whether it is the last; of a damaged file, the part of the piece that can be read."""
+        length, size = PIECE, self._text.size
+        while True:
+            try:
+                data = bytes(self._text.blob.read(self.end, length))
+            except Corrupt:
+                length //= 2
+                if not length:
+                    raise
+            else:
+                return data, self.end + len(data) == size if size is not None else len(data) < length
+
+    def _take(self, starts: Sequence[int]) -> None:
+        at = bisect_left(starts, self._next_mark)
+        while at < len(starts):
+            self.offsets.append(starts[at])
+            self.numbers.append(self.count + at)  # last: others look for it
+            self._next_mark = starts[at] + _BETWEEN_MARKS
+            at = bisect_left(starts, self._next_mark, at)
+        self.count += len(starts)
+
+    def _finish(self) -> bool:
+        again = self._finder.finish()
+        if self._finder.fault:
+            return self._break(self._finder.fault)
+        if again is None or self._resumed == _MAX_RESUMED:
+            return True
+        self._resumed += 1
+        self.end, self._finder = again
+        self._next_mark = 0  # the row before, of which the end can't be found, ends at a mark
+        return False
+
+    def _break(self, fault: str) -> bool:
+        """End with a row that can't be read."""
+        self.fault = fault
+        if self._finder.between:
+            self._next_mark = 0  # it is found by its mark, since there is nothing to find
+            self._take([self.end])
+        return True
+
+
+class Rows:
+    """The rows of a text. Whoever waits for one that was not found yet looks on; the others wait for them.
+
+    Thread-safe; obeys ``blob.no_wait``.
+    """
+
+    def __init__(
+        self,
+        text: Text,
+        table: Table | None,
+        *,
+        keep: Callable[[bytes], Blob],
+        digits: Callable[[], int | None],
+        report: Callable[[str], None],
+    ) -> None:
+        """Take *table* as that of the text, or make it where it is None.
+
+        *keep* stores a packed table and gives it back, *digits* foretells how many digits the largest number
+        has, if it can, and *report* takes what is wrong with the text.
+        """
+        self._text, self._keep, self._foretell, self._report = text, keep, digits, report
+        self._known: Scan | Table = Scan(text) if table is None else table
+        self._windows: Recent[Sequence[int]] = Recent(_WINDOWS)
+        self._turn, self._taken = threading.Condition(), False
+        # None before anybody asked, 0 where it can't be told.
+        self._foretold: int | None = None
+        if table is not None and table.fault:
+            report(table.fault)
+
+    def __len__(self) -> int:
+        return self._when(lambda _: False).count
+
+    def has(self, index: int) -> bool:
+        """Whether there is a row of that number; waits no longer than it takes to find it."""
+        return 0 <= index < self._when(lambda scan: index < scan.count).count
+
+    @property
+    def digits(self) -> int:
+        """In the names of the rows: as many as the largest number has.
+
+        That is foretold where counting would take long and there can hardly be a doubt. Where more rows come
+        all the same, their names have more digits.
+        """
+        known = self._known
+        if isinstance(known, Table):
+            return known.digits
+        if self._foretold is None:
+            self._foretold = self._foretell() or 0
+        return self._foretold or number_width(len(self))
+
+    def span(self, index: int) -> tuple[int, int]:
+        """(begin, end) of a row. Raises Corrupt where that can't be told."""
+        known = self._when(lambda scan: bool(scan.count) and index < scan.numbers[-1])
+        if not 0 <= index < known.count:
+            raise IndexError(index)
+        if known.fault and index == known.count - 1:
+            raise Corrupt(known.fault)
+        mark = bisect_right(known.numbers, index) - 1
+        starts = self._windows.get(mark, lambda mark: self._starts(known, mark))
+        place = index - known.numbers[mark]
+        if place + 1 < len(starts):
+            return starts[place], starts[place + 1]
+        return starts[place], self._mark_end(known, mark)[1]
+
+    def _starts(self, known: Scan | Table, mark: int) -> Sequence[int]:
+        """Where the rows from a mark to the next one begin."""
+        begin = known.offsets[mark]
+        last, end = self._mark_end(known, mark)
+        count = last - known.numbers[mark]
+        if count == 1:
+            return [begin]
+        data = read_exactly(self._text.blob, begin, min(end - begin, _BETWEEN_MARKS), "rows")
+        starts = self._text.finder().feed(bytes(data), begin)
+        if len(starts) < count:
+            raise Corrupt("is not what the index cache says: use --rebuild-index")
+        return array("Q", starts[:count])
+
+    @staticmethod
+    def _mark_end(known: Scan | Table, mark: int) -> tuple[int, int]:
+        """(number, offset) of the next mark, or the end of all."""
+        if mark + 1 < len(known.numbers):
+            return known.numbers[mark + 1], known.offsets[mark + 1]
+        return known.count, known.end
+
+    def _when(self, ready: Callable[[Scan], bool]) -> Scan | Table:
+        """What is known once that is enough, which all that there is must be."""
+        while True:
+            known = self._known
+            if isinstance(known, Table) or ready(known):
+                return known
+            if not may_wait():
+                raise WouldBlock
+            with self._turn:
+                if self._taken:
+                    self._turn.wait()
+                    continue
+                self._taken = True
+            try:
+                self._look_on()
+            finally:
+                with self._turn:
+                    self._taken = False
+                    self._turn.notify_all()
+
+    def _look_on(self) -> None:
+        if self._foretold is None:
+            self._foretold = self._foretell() or 0
+        scan = self._known
+        if isinstance(scan, Scan) and scan.step():
+            table = scan.table(self._foretold or number_width(scan.count))
+            self._known = table
+            packed = table.pack()
+            kept = self._keep(packed)
+            if len(packed) > _SMALL:
+                self._known = Table.load(kept)
+            if scan.fault:
+                self._report(scan.fault)

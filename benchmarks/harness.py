@@ -76,7 +76,7 @@ def shardfs(source: Path, *options: str) -> Iterator[Mount]:
         }
         place = folder / "mnt"
         command = [program, "mount", "-f", "--quiet", *options, str(source), str(place)]
-        with _running(command, place, lambda: _has_message(ready), env) as mount:
+        with running(command, place, lambda: _has_message(ready), env) as mount:
             yield mount
 
 
@@ -115,28 +115,29 @@ class Passthrough:
         with tempfile.TemporaryDirectory() as name:
             place = Path(name) / "mnt"
             place.mkdir()
-            # So many threads are the default, which some versions of the example ask for in a way that is refused.
-            options = f"source={source},cache=always,max_threads=10"
-            command = [str(self._program), "-f", "-o", options, str(place)]
-            with _running(command, place, lambda: os.path.ismount(place), None) as mount:
+            command = [str(self._program), "-f", "-o", f"source={source},cache=always", str(place)]
+            with running(command, place, lambda: os.path.ismount(place), None) as mount:
                 yield mount
 
 
 @contextmanager
-def _running(
+def running(
     command: Sequence[str], place: Path, ready: Callable[[], bool], env: dict[str, str] | None
 ) -> Iterator[Mount]:
-    started = time.perf_counter()
-    daemon = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL)
-    try:
-        while not ready():
-            if daemon.poll() is not None or time.perf_counter() - started > _PATIENCE:
-                raise RuntimeError(f"{shlex.join(command)}: no mount after all")
-            time.sleep(0.001)
-        seconds = time.perf_counter() - started
-        yield Mount(place, daemon, seconds)
-    finally:
-        _end(daemon, place)
+    """What *command* mounts at *place*, from when *ready* says so; ended and unmounted whatever happens."""
+    with tempfile.TemporaryFile() as words:
+        started = time.perf_counter()
+        daemon = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stderr=words)
+        try:
+            while not ready():
+                if daemon.poll() is not None or time.perf_counter() - started > _PATIENCE:
+                    words.seek(0)
+                    reason = words.read().decode(errors="replace").strip()
+                    raise RuntimeError(f"{shlex.join(command)}: {reason or 'not ready in time'}")
+                time.sleep(0.001)
+            yield Mount(place, daemon, time.perf_counter() - started)
+        finally:
+            _end(daemon, place)
 
 
 def _end(daemon: subprocess.Popen[bytes], place: Path) -> None:

@@ -119,6 +119,8 @@ class Slice:
     def __init__(self, parent: Blob, start: int, length: int) -> None:
         if start < 0 or length < 0:
             raise Corrupt(f"a range of {length} bytes at offset {start}")
+        if type(parent) is Slice and start + length <= parent.length:
+            start, parent = parent.start + start, parent.parent  # one step less in every read
         self.parent, self.start, self.length = parent, start, length
 
     def size(self) -> int:

@@ -7,7 +7,7 @@ A ``Store`` is named blobs. A ``Format`` makes a ``Dataset`` of some of them: sh
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -137,8 +137,7 @@ class Rendered(Kind):
     logical: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """A value of a record: its *name* in the dataset, what its bytes mean, and the bytes.
 
     *filename* is the file name that it must have, where the dataset itself names files (WebDataset members).
@@ -150,8 +149,7 @@ class Field:
     filename: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(NamedTuple):
     """What a view makes of a field: a file *stem* + *extension* (stem not escaped yet) of *blob*."""
 
     stem: str

@@ -57,14 +57,13 @@ def with_extension(stem: str, extension: str) -> str:
     *stem* is already escaped. *extension* begins with its dot or is empty.
     """
     stem, extension = _split(stem, extension)
-    name = stem + extension
-    if len(name) <= NAME_MAX // 4 or len(to_bytes(name)) <= NAME_MAX:
-        return name
     return shorten(stem, extension)
 
 
 def shorten(stem: str, extension: str = "") -> str:
     """A name of at most 255 bytes: *stem* cut at a character, `~` and 8 hex digits of its hash, then *extension*."""
+    if len(stem) + len(extension) <= NAME_MAX // 4:  # a character takes four bytes at most
+        return stem + extension
     whole, tail = to_bytes(stem), to_bytes(extension)
     if len(whole) + len(tail) <= NAME_MAX:
         return stem + extension

@@ -32,6 +32,14 @@ class Row:
     extra: str = ""
 
 
+# What text files may be compressed with.
+_PACKED = ("", ".gz", ".bz2", ".xz", ".zst", ".lz4")
+
+
+def _packed(*suffixes: str) -> tuple[str, ...]:
+    return tuple(suffix + packed for suffix in suffixes for packed in _PACKED)
+
+
 FORMATS = (
     Row("litdata", "litdata:LitData", markers=("index.json", "chunk-*.bin"), lone=(".bin",)),
     Row("litdata-parquet", "litdata_parquet:LitDataParquet", markers=("index.json",)),
@@ -57,6 +65,10 @@ FORMATS = (
         suffixes=(".arrow", ".feather", ".ipc"),
     ),
     Row("parquet", "parquet:Parquet", suffixes=(".parquet", ".geoparquet", ".gpq")),
+    Row("jsonl", "jsonl:Jsonl", suffixes=_packed(".jsonl", ".ndjson")),
+    Row("json", "jsonl:Json", lone=_packed(".json")),
+    Row("csv", "csv:Csv", suffixes=_packed(".csv", ".tsv")),
+    Row("text", "text:Text", lone=_packed(".txt")),
 )
 
 SOURCES = (Row("local", "local:open_source", schemes=("", "file")),)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from shardfs.blob import Blob, Broken, Bytes, clip, may_wait
@@ -204,7 +203,7 @@ class MemberShard(KeyedShard):
     def fields(self, index: int, /) -> Sequence[Field]:
         base = "" if index >= self._count else self._keys[index].rpartition("/")[2] + "."
         fields = super().fields(index)
-        return [replace(field, filename=base + field.name) for field in fields]
+        return [field._replace(filename=base + field.name) for field in fields]
 
 
 class FakeDataset:

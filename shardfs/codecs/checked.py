@@ -6,14 +6,16 @@ import threading
 import zlib
 from typing import TYPE_CHECKING
 
-from shardfs.errors import Corrupt
+from shardfs.blob import read_exactly
+from shardfs.errors import Corrupt, located
 
 if TYPE_CHECKING:
     from shardfs.blob import Blob
 
-# How much is read once more, or at once, to complete a check: what readers that go forward leave out when requests
-# overtake each other; a whole small file. A guess, a few milliseconds of work.
+# How much is read once more, or at once, to complete a check: a whole small file. A guess, a few ms of work.
 _GAP = 4 << 20
+# How far requests may run ahead of each other: twice what the kernel reads ahead. So much is held until they meet.
+_AHEAD = 2 << 20
 _STEP = 1 << 20
 
 
@@ -24,33 +26,47 @@ class Checked:
     end is handed out only if it is right.
     """
 
-    __slots__ = ("_blob", "_crc", "_done", "_expected", "_lock")
+    __slots__ = ("_ahead", "_blob", "_crc", "_done", "_expected", "_lock", "_place")
 
-    def __init__(self, blob: Blob, crc: int) -> None:
-        self._blob, self._expected = blob, crc
+    def __init__(self, blob: Blob, crc: int, place: str) -> None:
+        """*place* is put in front of what is wrong."""
+        self._blob, self._expected, self._place = blob, crc, place
         self._done, self._crc = 0, 0
+        self._ahead: dict[int, memoryview] = {}
         self._lock = threading.Lock()
 
     def size(self) -> int:
         return self._blob.size()
 
     def read(self, offset: int, length: int, /) -> memoryview:
-        data = self._blob.read(offset, length)
-        stop = offset + len(data)
-        with self._lock:
-            if offset <= self._done < stop:
-                self._take(data[self._done - offset :])
-            if data and stop == self._blob.size():
-                self._check(stop)
+        with located(self._place):
+            data = self._blob.read(offset, length)
+            start = max(offset, 0)
+            stop = start + len(data)
+            with self._lock:
+                self._note(start, data)
+                if data and stop == self._blob.size():
+                    self._check(stop)
         return data
 
-    def _take(self, data: memoryview) -> None:
-        self._crc, self._done = zlib.crc32(data, self._crc), self._done + len(data)
+    def _note(self, start: int, data: memoryview) -> None:
+        """Take data into account, now or when what lies before them was read, too."""
+        if self._done < start <= start + len(data) <= self._done + _AHEAD:
+            self._ahead[start] = data
+        elif start <= self._done:
+            self._take(start, data)
+            while self._ahead and (first := min(self._ahead)) <= self._done:
+                self._take(first, self._ahead.pop(first))
+
+    def _take(self, start: int, data: memoryview) -> None:
+        new = data[self._done - start :]
+        self._crc, self._done = zlib.crc32(new, self._crc), self._done + len(new)
 
     def _check(self, size: int) -> None:
         if size - self._done > _GAP:
             return
         while self._done < size:
-            self._take(self._blob.read(self._done, _STEP))
+            length = min(_STEP, size - self._done)
+            self._take(self._done, read_exactly(self._blob, self._done, length, "content"))
         if self._crc != self._expected:
             raise Corrupt(f"has a CRC-32 of {self._crc:08x}, but should have {self._expected:08x}")

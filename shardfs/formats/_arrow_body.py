@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from shardfs.blob import Blob, Slice, read_exactly
@@ -14,11 +15,10 @@ from shardfs.errors import Corrupt, Unsupported
 from shardfs.formats._arrow_types import BINARIES, TEXTS, VIEWS, Type
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
+    from shardfs.formats._arrow_message import Message
     from shardfs.formats._arrow_types import ArrowField
-    from shardfs.formats._columns import Cells
-    from shardfs.formats._flatbuffer import Table
     from shardfs.model import Services
 
 _PAIR = struct.Struct("<qq")
@@ -70,18 +70,21 @@ def lay_out(fields: Sequence[ArrowField]) -> tuple[Layout, ...]:
 class Body:
     """The nodes and buffers of a batch. Of a buffer no more is read than is asked for; a packed one is the unit."""
 
-    def __init__(
-        self,
-        batch: Table,
-        body: Slice,
-        services: Services,
-        dictionary: Callable[[int], Cells],
-    ) -> None:
-        """Take the table `RecordBatch` of a message, and *body* behind it. *dictionary* finds one by its number."""
-        self._body, self._services, self.dictionary = body, services, dictionary
+    def __init__(self, blob: Blob, message: Message, services: Services) -> None:
+        """Take *message*, of a batch or dictionary, and what lies behind it in *blob*. Raises Corrupt, Unsupported."""
+        if message.end > blob.size():
+            raise Corrupt(
+                f"ends at byte {blob.size()}, inside a batch that should reach to {message.end}"
+            )
+        batch = message.batch
+        self._blob, self._start, self._length = blob, message.body, message.length
+        self._services = services
         self.rows = batch.number(0, "q")
         self._nodes, self._buffers = batch.structs(1, _PAIR), batch.structs(2, _PAIR)
-        self._variadic = batch.numbers(4, "q")
+        self._parts = batch.numbers(4, "q")
+        if min(self._parts, default=0) < 0:
+            raise Corrupt("an Arrow batch of views with less than no buffers")
+        self._shifts = tuple(accumulate(self._parts, initial=0))
         self.codec = ""
         compression = batch.table(3)
         if compression is not None:
@@ -102,18 +105,18 @@ class Body:
 
     def buffer(self, layout: Layout, number: int) -> Blob:
         """The buffer *number* of a column."""
-        if min(self._variadic[: layout.views], default=0) < 0:
-            raise Corrupt("an Arrow batch with less than no buffers")
-        index = layout.buffer + number + sum(self._variadic[: layout.views])
+        if layout.views >= len(self._shifts):
+            raise Corrupt("an Arrow batch that does not tell the buffers of its views")
+        index = layout.buffer + number + self._shifts[layout.views]
         # A second blob that another thread made at the same time is thrown away, so that all share one decompression.
         found = self._opened.get(index)
         return self._opened.setdefault(index, self._open(index)) if found is None else found
 
     def parts(self, layout: Layout) -> int:
         """How many buffers of data a column of views has."""
-        if layout.views >= len(self._variadic):
+        if layout.views >= len(self._parts):
             raise Corrupt("an Arrow batch that does not tell the buffers of its views")
-        return self._variadic[layout.views]
+        return self._parts[layout.views]
 
     def bits(self, layout: Layout, number: int, start: int, stop: int) -> Sequence[bool]:
         """Bits of a buffer."""
@@ -135,15 +138,14 @@ class Body:
         if index >= len(self._buffers):
             raise Corrupt("an Arrow batch with fewer buffers than its schema")
         start, length = self._buffers[index]
-        if start < 0 or length < 0 or start + length > self._body.length:
-            raise Corrupt(f"a buffer of {length} bytes at {start} of {self._body.length}")
-        # Of the file itself, and not of the body, so that a read passes through one slice less.
-        stored = Slice(self._body.parent, self._body.start + start, length)
+        if start < 0 or length < 0 or start + length > self._length:
+            raise Corrupt(f"a buffer of {length} bytes at {start} of {self._length}")
+        stored = Slice(self._blob, self._start + start, length)
         if not self.codec or not length:
             return stored
         # A compressed buffer begins with its length as an i64; -1 says that the rest is as it is.
         (size,) = struct.unpack("<q", read_exactly(stored, 0, 8, "the length of an Arrow buffer"))
-        rest = Slice(stored.parent, stored.start + 8, length - 8)
+        rest = Slice(stored, 8, length - 8)
         if size == -1:
             return rest
         if size < 0:

@@ -290,10 +290,9 @@ class Dictionary(Looked):
 
     __slots__ = ("_indices", "_values")
 
-    def __init__(self, body: Body, layout: Layout, number: int) -> None:
+    def __init__(self, body: Body, layout: Layout, values: Cells) -> None:
         super().__init__(body, layout)
-        self._indices = Numbers(body, layout)
-        self._values = body.dictionary(number)
+        self._indices, self._values = Numbers(body, layout), values
 
     def _look(self, index: int) -> tuple[Cells, int]:
         return self._values, self._indices.number(index)
@@ -347,8 +346,6 @@ class Joined:
 def leaf(body: Body, layout: Layout) -> Masked | None:
     """The cells of a column that is not nested; None of one that is."""
     kind = layout.field.type.type
-    if layout.field.dictionary is not None:
-        return Dictionary(body, layout, layout.field.dictionary)
     if kind in (Type.INT, Type.FLOAT):
         return Numbers(body, layout)
     if kind in VIEWS:

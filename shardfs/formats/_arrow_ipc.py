@@ -6,40 +6,36 @@ The Arrow library is not used for it, see ``_arrow_cells``.
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import replace
 from functools import partial
-from threading import Lock
 from typing import TYPE_CHECKING
 
-from cachetools import LRUCache, cached
-
-from shardfs.blob import Blob, Bytes, Slice
+from shardfs.blob import Blob, Bytes
 from shardfs.errors import Corrupt
 from shardfs.formats._arrow_body import Body, lay_out
-from shardfs.formats._arrow_cells import Joined
+from shardfs.formats._arrow_dictionaries import Dictionaries
 from shardfs.formats._arrow_index import DictionaryPlace, RowIndex, index_stream
-from shardfs.formats._arrow_message import Header, read_footer, read_message, read_schema
+from shardfs.formats._arrow_message import Header, message_of, read_footer, read_schema
 from shardfs.formats._arrow_nested import cells_of
+from shardfs.formats._recent import Recent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from shardfs.formats._arrow_body import Layout
-    from shardfs.formats._arrow_message import Message
-    from shardfs.formats._arrow_types import ArrowField, Schema
+    from shardfs.formats._arrow_types import Schema
     from shardfs.formats._columns import Cells
     from shardfs.model import Services
 
-# Batches and dictionaries that are found again. A guess: readers go in order.
+# Batches that are found again. A guess: readers go in order.
 _RECENT = 32
 
 
 class Batch:
     """Rows of a table."""
 
-    def __init__(self, body: Body, layouts: Sequence[Layout]) -> None:
+    def __init__(self, body: Body, layouts: Sequence[Layout], find: Callable[[int], Cells]) -> None:
         self.rows = body.rows
-        self._body, self._layouts = body, layouts
+        self._body, self._layouts, self._find = body, layouts, find
         self._known: dict[int, Cells] = {}
 
     @property
@@ -55,7 +51,7 @@ class Batch:
             length, _ = self._body.node(layout)
             if length != self.rows:
                 raise Corrupt(f"an Arrow batch of {self.rows} rows with a column of {length}")
-            found = self._known[number] = cells_of(self._body, layout)
+            found = self._known[number] = cells_of(self._body, layout, self._find)
         return found
 
 
@@ -73,73 +69,20 @@ class Batches:
         self.schema = schema
         self._blob, self._offsets, self._services = blob, offsets, services
         self._layouts = lay_out(schema.fields)
-        self._values = _dictionary_values(schema.fields)
-        self._places: dict[int, list[DictionaryPlace]] = {}
-        for place in dictionaries:
-            self._places.setdefault(place.number, []).append(place)
-        self.batch = cached(LRUCache(_RECENT), lock=Lock())(self._batch)
-        self._dictionary = cached(LRUCache(_RECENT), lock=Lock())(self._read_dictionary)
+        self._dictionaries = Dictionaries(blob, schema.fields, dictionaries, services)
+        self._recent: Recent[Batch] = Recent(_RECENT)
 
     def __len__(self) -> int:
         return len(self._offsets)
 
-    def _batch(self, number: int) -> Batch:
-        message = self._message(self._offsets[number], Header.BATCH)
-        return Batch(self._body(message, number), self._layouts)
+    def batch(self, number: int) -> Batch:
+        """The batch *number*. Raises Corrupt, Unsupported."""
+        return self._recent.get(number, self._read)
 
-    def _body(self, message: Message, number: int) -> Body:
-        """The body of *message*, for which dictionaries are those that come before the batch *number*."""
-        if message.end > self._blob.size():
-            raise Corrupt(
-                f"ends at byte {self._blob.size()}, inside a batch that should reach to {message.end}"
-            )
-        body = Slice(self._blob, message.body, message.length)
-        return Body(message.batch, body, self._services, partial(self._find_dictionary, number))
-
-    def _message(self, offset: int, type_: Header) -> Message:
-        message = read_message(self._blob, offset)
-        if message is None or message.type != type_:
-            raise Corrupt(f"an Arrow message at {offset} that is no {type_.name.lower()}")
-        return message
-
-    def _find_dictionary(self, batch: int, number: int) -> Cells:
-        """A dictionary as it is at a batch: what was written last, and what was added since."""
-        places = self._places.get(number, [])
-        stop = bisect_right(places, batch, key=lambda place: place.before)
-        start = stop - 1
-        while start > 0 and places[start].adds:
-            start -= 1
-        if not stop:
-            raise Corrupt(f"an Arrow dictionary {number} that is not there")
-        return self._dictionary(number, tuple(places[start:stop]))
-
-    def _read_dictionary(self, number: int, places: tuple[DictionaryPlace, ...]) -> Cells:
-        (layout,) = lay_out([self._values[number]])
-        parts = []
-        for place in places:
-            message = self._message(place.offset, Header.DICTIONARY)
-            body = self._body(message, place.before)
-            parts.append((cells_of(body, layout), body.rows))
-        return parts[0][0] if len(parts) == 1 else Joined(parts)
-
-
-def _dictionary_values(
-    fields: Iterable[ArrowField], above: tuple[int, ...] = ()
-) -> dict[int, ArrowField]:
-    """The columns that dictionaries are, by their numbers. Raises Corrupt where one is a part of itself."""
-    found: dict[int, ArrowField] = {}
-    for field in fields:
-        number = field.dictionary
-        if number in above:
-            raise Corrupt(f"an Arrow dictionary {number} that is a part of itself")
-        below = above if number is None else (*above, number)
-        known = _dictionary_values(field.type.children, below)
-        if number is not None:
-            known[number] = replace(field, dictionary=None, indices=None)
-        for key, value in known.items():
-            if found.setdefault(key, value).type != value.type:
-                raise Corrupt(f"an Arrow dictionary {key} of two types")
-    return found
+    def _read(self, number: int) -> Batch:
+        message = message_of(self._blob, self._offsets[number], Header.BATCH)
+        body = Body(self._blob, message, self._services)
+        return Batch(body, self._layouts, partial(self._dictionaries.find, number))
 
 
 class IpcFile(Batches):
@@ -149,9 +92,8 @@ class IpcFile(Batches):
         """Read the end of the file, which tells what is in it. Raises Corrupt, Unsupported."""
         footer = read_footer(blob)
         dictionaries = [
-            DictionaryPlace.of(offset, message, 0)
+            DictionaryPlace.of(offset, message_of(blob, offset, Header.DICTIONARY), 0)
             for offset in footer.dictionaries
-            if (message := read_message(blob, offset)) is not None
         ]
         super().__init__(blob, footer.schema, footer.batches, dictionaries, services)
 
@@ -170,15 +112,15 @@ class IpcStream(Batches):
         schema, _ = read_schema(blob, start)
         self.index = index or RowIndex(Bytes(index_stream(blob, start)))
         super().__init__(blob, schema, self.index.offsets, self.index.dictionaries(), services)
-        self._recent = (0, 0, 0)
+        self._last = (0, 0, 0)
 
     def locate(self, row: int) -> tuple[int, int]:
         """(batch, row in it) of a row."""
-        first, stop, number = self._recent
+        first, stop, number = self._last
         if not first <= row < stop:
             if not 0 <= row < self.index.rows:
                 raise IndexError(row)
             number = bisect_right(self.index.ends, row)
             first = self.index.ends[number - 1] if number else 0
-            self._recent = first, self.index.ends[number], number
+            self._last = first, self.index.ends[number], number
         return number, row - first

@@ -97,11 +97,17 @@ def _parse(data: memoryview, body: int) -> Message:
     return Message(version, whole.number(1, "B"), header, body, length)
 
 
+def message_of(blob: Blob, offset: int, type_: Header) -> Message:
+    """The message at *offset*, which must be of that type. Raises Corrupt."""
+    message = read_message(blob, offset)
+    if message is None or message.type != type_:
+        raise Corrupt(f"an Arrow message at {offset} that is no {type_.name.lower()}")
+    return message
+
+
 def read_schema(blob: Blob, offset: int = 0) -> tuple[Schema, int]:
     """The schema in the message at *offset*, and the offset of the next message. Raises Corrupt, Unsupported."""
-    message = read_message(blob, offset)
-    if message is None or message.type != Header.SCHEMA:
-        raise Corrupt("Arrow data that does not begin with a schema")
+    message = message_of(blob, offset, Header.SCHEMA)
     return _checked(parse_schema(message.header), message.version), message.end
 
 

@@ -7,20 +7,25 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from shardfs.errors import Corrupt
-from shardfs.formats._arrow_cells import Looked, Masked, Numbers, leaf, read_offsets
+from shardfs.formats._arrow_cells import Dictionary, Looked, Masked, Numbers, leaf, read_offsets
 from shardfs.formats._arrow_types import Type
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from shardfs.formats._arrow_body import Body, Layout
     from shardfs.formats._columns import Budget, Cells
 
+    Find = Callable[[int], Cells]
+    """The values of a dictionary, by its number."""
 
-def cells_of(body: Body, layout: Layout) -> Masked:
-    """The values of a column, or of a part of a nested one, in a batch. Raises Corrupt."""
+
+def cells_of(body: Body, layout: Layout, find: Find) -> Masked:
+    """The values of a column, or of a part of a nested one, in a batch; *find* gives dictionaries. Raises Corrupt."""
+    if layout.field.dictionary is not None:
+        return Dictionary(body, layout, find(layout.field.dictionary))
     found = leaf(body, layout)
-    return _NESTED[layout.field.type.type](body, layout) if found is None else found
+    return _NESTED[layout.field.type.type](body, layout, find) if found is None else found
 
 
 class Structs(Masked):
@@ -28,9 +33,9 @@ class Structs(Masked):
 
     __slots__ = ("_children", "_keys")
 
-    def __init__(self, body: Body, layout: Layout) -> None:
+    def __init__(self, body: Body, layout: Layout, find: Find) -> None:
         super().__init__(body, layout)
-        self._children = [cells_of(body, child) for child in layout.children]
+        self._children = [cells_of(body, child, find) for child in layout.children]
         self._keys = unique([child.field.name for child in layout.children])
 
     def child(self, number: int, /) -> Cells:
@@ -60,9 +65,9 @@ class Lists(Masked):
 
     __slots__ = ("_items",)
 
-    def __init__(self, body: Body, layout: Layout) -> None:
+    def __init__(self, body: Body, layout: Layout, find: Find) -> None:
         super().__init__(body, layout)
-        self._items = cells_of(body, layout.children[0])
+        self._items = cells_of(body, layout.children[0], find)
 
     def child(self, number: int, /) -> Cells:
         return self._items
@@ -159,9 +164,9 @@ class Maps(Lists):
 
     __slots__ = ("_members",)
 
-    def __init__(self, body: Body, layout: Layout) -> None:
-        super().__init__(body, layout)
-        self._members = [cells_of(body, child) for child in layout.children[0].children]
+    def __init__(self, body: Body, layout: Layout, find: Find) -> None:
+        super().__init__(body, layout, find)
+        self._members = [cells_of(body, child, find) for child in layout.children[0].children]
 
     def _some(self, start: int, stop: int, valid: Sequence[bool], budget: Budget) -> Sequence[Any]:
         offsets = self._offsets(start, stop)
@@ -176,9 +181,9 @@ class Unions(Masked):
 
     __slots__ = ("_children", "_numbers")
 
-    def __init__(self, body: Body, layout: Layout) -> None:
+    def __init__(self, body: Body, layout: Layout, find: Find) -> None:
         super().__init__(body, layout)
-        self._children = [cells_of(body, child) for child in layout.children]
+        self._children = [cells_of(body, child, find) for child in layout.children]
         self._numbers = {code: number for number, code in enumerate(layout.field.type.codes)}
 
     def is_null(self, index: int, /) -> bool:
@@ -215,10 +220,10 @@ class Runs(Looked):
 
     __slots__ = ("_ends", "_runs", "_values")
 
-    def __init__(self, body: Body, layout: Layout) -> None:
+    def __init__(self, body: Body, layout: Layout, find: Find) -> None:
         super().__init__(body, layout)
         self._ends = Numbers(body, layout.children[0])
-        self._values = cells_of(body, layout.children[1])
+        self._values = cells_of(body, layout.children[1], find)
         self._runs, _ = body.node(layout.children[0])
 
     def _valid(self, start: int, stop: int) -> Sequence[bool] | None:
@@ -229,7 +234,7 @@ class Runs(Looked):
         return self._values, bisect_right(range(self._runs), index, key=self._ends.number)
 
 
-_NESTED: dict[Type, type[Masked]] = {
+_NESTED: dict[Type, Callable[[Body, Layout, Find], Masked]] = {
     Type.STRUCT: Structs,
     Type.LIST: Lists,
     Type.LARGE_LIST: Lists,

@@ -14,7 +14,11 @@ _MAGIC = (
     (b"\x28\xb5\x2f\xfd", "zstd"),
     (b"\xfd7zXZ\0", "xz"),
     # Text may begin with BZh: behind the level stands the magic number of a block, or of the end of nothing.
-    *((b"BZh%d%b" % (n, block), "bz2") for n in range(1, 10) for block in (b"1AY&SY", b"\x17rE8P\x90")),
+    *(
+        (b"BZh%d%b" % (n, block), "bz2")
+        for n in range(1, 10)
+        for block in (b"1AY&SY", b"\x17rE8P\x90")
+    ),
     (b"\x04\x22\x4d\x18", "lz4"),
 )
 _HEAD = 16

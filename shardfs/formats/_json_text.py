@@ -15,7 +15,8 @@ from typing import NamedTuple
 from shardfs.errors import Corrupt
 from shardfs.formats._json import compact, parse
 from shardfs.model import Kind, Rendered
-    MAX_PARSED = 4 << 20
+
+MAX_PARSED = 4 << 20
 """Values of more bytes are never made: lists of nothing take twenty times the room of their text."""
 # Numbers with more digits than anything needs are left as they stand.
 _LONG_NUMBER = 400

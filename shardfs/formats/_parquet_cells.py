@@ -40,8 +40,10 @@ class LeafRow:
     @property
     def is_null(self) -> bool | None:
         """Whether its only value is null, so far as the file says it of the whole chunk; else None."""
-        place = self._chunk.place
-        if self._chunk.leaf.depth or place.nulls not in (0, place.values):
+        place, leaf = self._chunk.place, self._chunk.leaf
+        # Statistics that pyarrow writes of dictionaries in structs leave out the structs that are null.
+        is_sure = leaf.alone or (not leaf.depth and not place.dictionary)
+        if not is_sure or place.nulls not in (0, place.values):
             return None
         return place.nulls > 0
 

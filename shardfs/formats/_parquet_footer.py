@@ -77,7 +77,7 @@ class ChunkPlace:
         values: how many there are, nulls and empty lists included.
         start: where the first page begins.
         end: where the last page ends.
-        pages: the offset of the first page of data.
+        dictionary: whether there is a dictionary before the data.
         index: where the index of the pages lies and how long it is, (0, 0) for none.
         nulls: how many of the values are none, None where the file does not say.
         problem: why it can't be read.
@@ -87,7 +87,7 @@ class ChunkPlace:
     values: int = 0
     start: int = 0
     end: int = 0
-    pages: int = 0
+    dictionary: bool = False
     index: tuple[int, int] = (0, 0)
     nulls: int | None = None
     problem: ShardfsError | None = None
@@ -204,7 +204,7 @@ def _checked_place(chunk: Struct, limit: int) -> ChunkPlace:
         values=values,
         start=start,
         end=start + length,
-        pages=pages,
+        dictionary=start < pages,
         index=(chunk.number(4, 0), chunk.number(5, 0)),
         nulls=None if nulls < 0 else nulls,
     )

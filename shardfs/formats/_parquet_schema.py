@@ -59,6 +59,7 @@ class Leaf:
         convert: what makes Arrow's bytes, where they are others.
         levels: the largest definition level, at which a value is there.
         depth: the largest repetition level: how many lists stand around it.
+        alone: whether it is a column by itself.
     """
 
     number: int
@@ -68,6 +69,7 @@ class Leaf:
     convert: Converter | None
     levels: int
     depth: int
+    alone: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,7 @@ def nodes_of(root: Element, fields: Sequence[ArrowField]) -> list[Node | Corrupt
     first = 0
     for element, field in zip(root.children, fields, strict=True):
         try:
-            nodes.append(_Shaper(first).node(element, field, _Around()))
+            nodes.append(_Shaper(element, first).node(element, field, _Around()))
         except Corrupt as error:
             nodes.append(error)
         first += sum(1 for _ in element.leaves())
@@ -156,9 +158,9 @@ class _Around(NamedTuple):
 class _Shaper:
     """Brings a column of the file, where lists and maps are two groups each, into the shape of Arrow's."""
 
-    def __init__(self, first: int) -> None:
-        """Number leaves from *first* on."""
-        self._count = first
+    def __init__(self, column: Element, first: int) -> None:
+        """Number its leaves from *first* on."""
+        self._column, self._count = column, first
 
     def node(self, element: Element, field: ArrowField, around: _Around) -> Node:
         """An element of which nothing was looked at yet."""
@@ -195,7 +197,8 @@ class _Shaper:
             raise _misfit(field)
         number, self._count = self._count, self._count + 1
         size = width if type_.type is Type.NULL else type_.size
-        return Leaf(number, physical, width, size, convert, around.level, around.depth)
+        alone = element is self._column
+        return Leaf(number, physical, width, size, convert, around.level, around.depth, alone)
 
     def _repeated(self, element: Element, field: ArrowField, around: _Around) -> Node:
         """The item of a list or the entry of a map: the repeated group, or what stands alone in it."""

@@ -13,9 +13,9 @@ import threading
 from array import array
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from shardfs.blob import may_wait, read_exactly
+from shardfs.blob import Bytes, Slice, may_wait, read_all, read_exactly
 from shardfs.errors import Corrupt, WouldBlock
 from shardfs.formats._recent import Recent
 from shardfs.model import number_width
@@ -33,7 +33,7 @@ PIECE = 256 << 10
 _BETWEEN_MARKS = 64 << 10
 # Tables up to this size are held in memory: a few hundred shards may be open, and descriptors are scarce.
 _SMALL = 64 << 10
-# The starts of all rows from one mark to the next are held for so many marks.
+# So many marks have all rows behind them held.
 _WINDOWS = 16
 # How often a pass begins again behind a row that would swallow all that follows it. A guess.
 _MAX_RESUMED = 8
@@ -43,15 +43,17 @@ _HEAD = struct.Struct("<QQIIQ")
 
 
 class Finder(Protocol):
-    """Finds where rows begin, in data that comes in order and begins where a row may begin.
+    """Finds where rows begin, in data that comes in order and begins where a row may begin."""
 
-    Attributes:
-        between: whether the next row has not begun yet.
-        fault: why nothing can be found any more, "" while all is well.
-    """
+    @property
+    def between(self) -> bool:
+        """Whether the next row has not begun yet."""
+        ...
 
-    between: bool
-    fault: str
+    @property
+    def fault(self) -> str:
+        """Why nothing can be found any more, "" while all is well."""
+        ...
 
     def feed(self, data: bytes, at: int, /) -> Sequence[int]:
         """The offsets of the rows that begin in *data*, which lies at *at*."""
@@ -60,6 +62,14 @@ class Finder(Protocol):
     def finish(self) -> tuple[int, Finder] | None:
         """Take note of the end; where to go on after all, and with what, or None."""
         ...
+
+
+class Numbers(Protocol):
+    """Numbers in ascending order."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int, /) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,49 +81,51 @@ class Table:
         end: where the last one ends.
         digits: in the names of the rows.
         fault: why the last row can't be read, and there may have been more; "" where all is well.
-        numbers: of each mark, the number of the row, ascending from 0.
-        offsets: of each mark, where it begins.
+        numbers: of each mark, the number of the row; the first is 0.
+        offsets: of each mark, where that row begins.
     """
 
     count: int
     end: int
     digits: int
     fault: str
-    numbers: Sequence[int]
-    offsets: Sequence[int]
-
-    def pack(self) -> bytes:
-        fault, numbers, offsets = self.fault.encode(), array("Q", self.numbers), array("Q", self.offsets)
-        head = _HEAD.pack(self.count, self.end, self.digits, len(fault), len(numbers))
-        return b"".join([head, numbers.tobytes(), offsets.tobytes(), fault])
+    numbers: Numbers
+    offsets: Numbers
 
     @classmethod
     def load(cls, blob: Blob) -> Table:
-        """The table in *blob*, of which the marks are read when they are needed. Raises Corrupt."""
+        """The table in *blob*, as ``Scan.pack`` made it; marks are read when they are needed. Raises Corrupt.
+
+        u64 rows | u64 end | u32 digits | u32 bytes of the fault | u64 marks
+        u64 number of each mark | u64 offset of each mark | fault, UTF-8
+        """
         head = read_exactly(blob, 0, _HEAD.size, "table")
         count, end, digits, length, marks = _HEAD.unpack(head)
-        numbers = _Numbers(blob, _HEAD.size, marks)
-        offsets = _Numbers(blob, _HEAD.size + 8 * marks, marks)
-        fault = str(read_exactly(blob, _HEAD.size + 16 * marks, length, "table"), "utf-8", "replace")
+        size = 8 * marks
+        if blob.size() != _HEAD.size + 2 * size + length:
+            raise Corrupt(f"no table of {marks} marks has {blob.size()} bytes")
         if blob.size() <= _SMALL:
-            return cls(count, end, digits, fault, list(numbers), list(offsets))
-        return cls(count, end, digits, fault, numbers, offsets)
+            blob = Bytes(read_all(blob))
+        fault = str(read_exactly(blob, _HEAD.size + 2 * size, length, "table"), "utf-8", "replace")
+        numbers, offsets = (Slice(blob, _HEAD.size + at, size) for at in (0, size))
+        return cls(count, end, digits, fault, _Numbers(numbers), _Numbers(offsets))
 
 
 class _Numbers:
-    """*count* u64 at *start* in a blob."""
+    """The u64 in a blob."""
 
-    def __init__(self, blob: Blob, start: int, count: int) -> None:
-        self._blob, self._start, self._count = blob, start, count
+    __slots__ = ("_blob",)
+
+    def __init__(self, blob: Blob) -> None:
+        self._blob = blob
 
     def __len__(self) -> int:
-        return self._count
+        return self._blob.size() // 8
 
-    def __getitem__(self, index: int) -> int:
-        if not 0 <= index < self._count:
-            raise IndexError(index)
-        data = read_exactly(self._blob, self._start + 8 * index, 8, "table")
-        return int.from_bytes(data, sys.byteorder)
+    def __getitem__(self, index: int, /) -> int:
+        if index < 0:
+            index += len(self)
+        return int.from_bytes(read_exactly(self._blob, 8 * index, 8, "table"), sys.byteorder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,9 +176,11 @@ class Scan:
             return self._break(f"more than {self.count} rows: the rest is not shown")
         return self._finish() if is_last else False
 
-    def table(self, digits: int) -> Table:
-        """What was found, once the end was reached."""
-        return Table(self.count, self.end, digits, self.fault, self.numbers, self.offsets)
+    def pack(self, digits: int) -> bytes:
+        """What was found, as ``Table.load`` reads it."""
+        fault = self.fault.encode("utf-8", "replace")
+        head = _HEAD.pack(self.count, self.end, digits, len(fault), len(self.numbers))
+        return b"".join([head, self.numbers.tobytes(), self.offsets.tobytes(), fault])
 
     def _read(self) -> tuple[bytes, bool]:
         """The next piece, and whether it is the last; of a damaged file, the part of the piece that can be read."""
@@ -179,7 +193,9 @@ class Scan:
                 if not length:
                     raise
             else:
-                return data, self.end + len(data) == size if size is not None else len(data) < length
+                return data, self.end + len(data) == size if size is not None else len(
+                    data
+                ) < length
 
     def _take(self, starts: Sequence[int]) -> None:
         at = bisect_left(starts, self._next_mark)
@@ -210,6 +226,14 @@ class Scan:
         return True
 
 
+class Window(NamedTuple):
+    """Rows side by side: the number of the first one, where they begin, and where the last one ends."""
+
+    first: int
+    starts: Sequence[int]
+    end: int
+
+
 class Rows:
     """The rows of a text. Whoever waits for one that was not found yet looks on; the others wait for them.
 
@@ -232,7 +256,8 @@ class Rows:
         """
         self._text, self._keep, self._foretell, self._report = text, keep, digits, report
         self._known: Scan | Table = Scan(text) if table is None else table
-        self._windows: Recent[Sequence[int]] = Recent(_WINDOWS)
+        self._windows: Recent[Window] = Recent(_WINDOWS)
+        self._near = Window(0, (), 0)
         self._turn, self._taken = threading.Condition(), False
         # None before anybody asked, 0 where it can't be told.
         self._foretold: int | None = None
@@ -244,6 +269,8 @@ class Rows:
 
     def has(self, index: int) -> bool:
         """Whether there is a row of that number; waits no longer than it takes to find it."""
+        if 0 <= index < self._known.count:
+            return True
         return 0 <= index < self._when(lambda scan: index < scan.count).count
 
     @property
@@ -267,25 +294,27 @@ class Rows:
             raise IndexError(index)
         if known.fault and index == known.count - 1:
             raise Corrupt(known.fault)
-        mark = bisect_right(known.numbers, index) - 1
-        starts = self._windows.get(mark, lambda mark: self._starts(known, mark))
-        place = index - known.numbers[mark]
-        if place + 1 < len(starts):
-            return starts[place], starts[place + 1]
-        return starts[place], self._mark_end(known, mark)[1]
+        window = self._near
+        place = index - window.first
+        if not 0 <= place < len(window.starts):
+            mark = bisect_right(known.numbers, index) - 1
+            window = self._windows.get(mark, lambda mark: self._window(known, mark))
+            self._near, place = window, index - window.first
+        if place + 1 < len(window.starts):
+            return window.starts[place], window.starts[place + 1]
+        return window.starts[place], window.end
 
-    def _starts(self, known: Scan | Table, mark: int) -> Sequence[int]:
-        """Where the rows from a mark to the next one begin."""
-        begin = known.offsets[mark]
+    def _window(self, known: Scan | Table, mark: int) -> Window:
+        """The rows from a mark to the next one."""
+        first, begin = known.numbers[mark], known.offsets[mark]
         last, end = self._mark_end(known, mark)
-        count = last - known.numbers[mark]
-        if count == 1:
-            return [begin]
+        if last == first + 1:
+            return Window(first, [begin], end)
         data = read_exactly(self._text.blob, begin, min(end - begin, _BETWEEN_MARKS), "rows")
         starts = self._text.finder().feed(bytes(data), begin)
-        if len(starts) < count:
+        if len(starts) < last - first:
             raise Corrupt("is not what the index cache says: use --rebuild-index")
-        return array("Q", starts[:count])
+        return Window(first, array("Q", starts[: last - first]), end)
 
     @staticmethod
     def _mark_end(known: Scan | Table, mark: int) -> tuple[int, int]:
@@ -319,11 +348,8 @@ class Rows:
             self._foretold = self._foretell() or 0
         scan = self._known
         if isinstance(scan, Scan) and scan.step():
-            table = scan.table(self._foretold or number_width(scan.count))
-            self._known = table
-            packed = table.pack()
-            kept = self._keep(packed)
-            if len(packed) > _SMALL:
-                self._known = Table.load(kept)
+            packed = scan.pack(self._foretold or number_width(scan.count))
+            self._known = Table.load(Bytes(packed))
+            self._known = Table.load(self._keep(packed))
             if scan.fault:
                 self._report(scan.fault)

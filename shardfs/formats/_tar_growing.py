@@ -161,21 +161,20 @@ class GrowingTable:
 
     def add(self, member: Member) -> bool:
         """Take a member in; False where it is a link that leads to none of those before. Raises TooLarge."""
-        where = place(member.name)
-        if member.link is None:
-            block, rest = divmod(member.offset, BLOCK)
-            plain = not rest and block < _U32 and member.size < SPECIAL and member.map is None
-            if plain and not member.problem:
-                self._append(where, block, member.size)
-            else:
-                self._append(where, 0, self._special_member(member))
+        name, link, is_hard, offset, size, where_parts, problem = member
+        where = place(name)
+        if link is None:
+            block, rest = divmod(offset, BLOCK)
+            if rest or block >= _U32 or size >= SPECIAL or where_parts or problem:
+                block, size = 0, self._special_member(member)
+            self._append(where, block, size)
             return True
-        target = normal(member.link) if member.hard else link_target(member.name, member.link)
+        target = normal(link) if is_hard else link_target(name, link)
         if target is None:
             return False
         if self._append_link(where, target):
             return True
-        if not member.hard:
+        if not is_hard:
             if len(self._pending) < _MAX_PENDING:
                 self._pending.append((where, target))
             else:

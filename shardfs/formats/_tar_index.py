@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 from shardfs.blob import Slice, read_all, read_exactly
-from shardfs.errors import Corrupt, NotAFolder, NotFound, OutsideSource
+from shardfs.errors import Corrupt, ShardfsError
 from shardfs.formats import _json
 from shardfs.formats._tar import BLOCK, END, METADATA, REGULAR, padded, parse_header
 from shardfs.formats._tar_growing import GrowingTable
@@ -61,7 +61,7 @@ class Part(NamedTuple):
 def read_index(store: Store, entry: Entry, archive: Blob) -> list[Part] | None:
     """All members of the archive *entry* in order, by an index that is there and fits; None where none does."""
     for find in (_sidecar, _energon):
-        with contextlib.suppress(Corrupt, NotFound, NotAFolder, OutsideSource):
+        with contextlib.suppress(ShardfsError):
             parts = find(store, entry)
             return fitting(parts, archive, is_local=store.url.startswith(_LOCAL))
     return None

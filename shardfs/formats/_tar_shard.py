@@ -193,8 +193,11 @@ class TarShard:
 
     def _scan_on(self) -> None:
         if self._scan is not None and self._scan.run(_TURN):
-            self._content = self._scan.table.pack()
-            self._known = held(self._archive.keep(self._build))
+            self._content = content = self._scan.table.pack()
+            try:
+                self._known = held(self._archive.keep(self._build))
+            except Corrupt:  # what was kept is damaged, and can't be replaced
+                self._known = MemberTable(Bytes(content))
             self._scan = self._content = None
 
     def _build(self) -> bytes:

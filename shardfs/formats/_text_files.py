@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from shardfs.formats._rows import Finder
     from shardfs.model import Entry, Services, Shard, Store
 
-COMPRESSIONS = ("", ".gz", ".bz2", ".xz", ".zst", ".lz4")
-"""What may follow the suffixes of text files."""
 
 MAX_ROW = 128 << 20
 """A row of more bytes is not read: it is held twice while it is looked at."""

@@ -14,6 +14,7 @@ from shardfs.errors import (
     NotFound,
     OutsideSource,
     ShardfsError,
+    TooLarge,
     Unreadable,
     located,
 )
@@ -37,8 +38,8 @@ SUFFIXES = (".arrow", ".feather", ".ipc")
 # Files of the cache of `datasets` that hold what a transform made, and files that it has not finished.
 _CACHED = re.compile(r"cache-[0-9a-f]{16}(?:_\d{5}_of_\d{5})?\.arrow", re.ASCII)
 _UNFINISHED = re.compile(r".*-of-N{5}\.arrow", re.DOTALL)
-# A description longer than this is none. A guess.
-_MAX_INFO = 64 << 20
+# A state or description longer than this is none. A guess.
+_MAX_JSON = 64 << 20
 
 
 class Arrow:
@@ -51,7 +52,7 @@ class Arrow:
         if STATE not in names:
             return any(name.lower().endswith(SUFFIXES) for name in names)
         try:
-            return is_state(parse(bytes(read_all(store.open(STATE)))))
+            return is_state(parse(_read(store, STATE)))
         except Corrupt:  # a damaged one says so where its files lie beside it
             return INFO in names
 
@@ -59,7 +60,7 @@ class Arrow:
     def open(cls, store: Store, names: Sequence[str], services: Services, /) -> Dataset:
         if STATE in names:
             with located(STATE):
-                state = parse_state(bytes(read_all(store.open(STATE))))
+                state = parse_state(_read(store, STATE))
             return SavedDataset(store, state, services)
         return ArrowDataset(store, names, services)
 
@@ -76,9 +77,8 @@ class _Described:
     def _info(self) -> Mapping[str, Any]:
         """What dataset_info.json says, nothing where there is none."""
         try:
-            blob = self._store.open(INFO)
             with located(INFO):
-                return parse_object(bytes(blob.read(0, min(blob.size(), _MAX_INFO))))
+                return parse_object(_read(self._store, INFO))
         except NotFound:
             return {}
         except Corrupt as error:
@@ -168,3 +168,11 @@ class SavedDataset(_Described):
 
     def info(self) -> Mapping[str, object]:
         return {"shards": len(self.shards), "features": dict(self._features())}
+
+
+def _read(store: Store, name: str) -> bytes:
+    """The content of a JSON file. Raises TooLarge."""
+    blob = store.open(name)
+    if blob.size() > _MAX_JSON:
+        raise TooLarge(f"has {blob.size()} bytes; more than {_MAX_JSON} are no description")
+    return bytes(read_all(blob))

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 SUFFIXES = next(row.suffixes for row in FORMATS if row.name == "webdataset")
 
+# The largest index that is read. A guess: that of a million shards.
 _MAX_INDEX = 64 << 20
-"""A guess: a million shards."""
 # How far a damaged first header is looked over for the next one. A guess.
 _FIRST_HEADER = 1 << 20
 # The fewest bytes that a compressed member takes: a header has numbers that differ from those of its neighbours.
@@ -76,11 +76,10 @@ class WebDataset:
             error.places.append(INDEX)
             services.report(error)
             listed = {}
-        for folder in {path.rpartition("/")[0] for path in listed} - {""}:
+        for folder in dict.fromkeys(path.rpartition("/")[0] for path in listed if "/" in path):
             with contextlib.suppress(NotFound, NotAFolder):
-                entries |= {
-                    found.path: found for found in store.list(folder) if found.path in listed
-                }
+                found = (entry for entry in store.list(folder) if _is_tar(entry.path))
+                entries |= {entry.path: entry for entry in found if entry.path in listed}
         order = dict.fromkeys([*(path for path in listed if path in entries), *entries])
         return TarDataset(store, [entries[path] for path in order], services)
 
@@ -131,7 +130,7 @@ class TarDataset:
         if self._services.options.fanout:
             len(
                 shard
-            )  # only then is it known whether there are folders in keys, which leave no room for others
+            )  # only the end of the scan tells whether keys have folders, and no groups then
         return shard
 
     def _kept(self, entry: Entry, what: str, build: Callable[[], bytes]) -> MemberTable | None:

@@ -9,13 +9,14 @@ serves request after request with no scheduler between them.
 from __future__ import annotations
 
 import select
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import pyfuse3
 import trio
 
 if TYPE_CHECKING:
-    from types import TracebackType
+    from collections.abc import Awaitable, Generator
 
 # Requests served in a row before trio's scheduler gets its turn: timers, signals and finished threads wait for no
 # more than a few milliseconds. A guess; the cost of a turn (about 50 us) is small against so many requests.
@@ -25,58 +26,65 @@ _IN_A_ROW = 64
 _MOMENT = 0.00005
 
 
+class _AtOnce:
+    """What can be awaited without waiting; costs a fraction of a coroutine."""
+
+    __slots__ = ()
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield from ()
+
+
+_AT_ONCE = _AtOnce()
+
+
 class FastLoop:
     """Stands in for the module trio in pyfuse3."""
 
     def __init__(self) -> None:
         self.waiting = 0
         """How many requests wait for a thread. While there are any, the loop does not linger at the device."""
-        self.lowlevel = _LowLevel(self)
         self._poll = select.poll()
-        self._device: int | None = None
+        self._devices: list[int] = []  # the one device, once it is known
         self._row = 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(trio, name)
-
-    def Lock(self) -> _ReadLock:
-        return _ReadLock(self)
+        self._found = False
 
     def install(self) -> None:
-        pyfuse3.trio = self  # type: ignore[attr-defined]
+        lowlevel = {**vars(trio.lowlevel), "wait_readable": self.wait_readable}
+        names = {
+            **vars(trio),
+            "Lock": lambda: _ReadLock(self),
+            "lowlevel": SimpleNamespace(**lowlevel),
+        }
+        pyfuse3.trio = SimpleNamespace(**names)  # type: ignore[attr-defined]
 
-    def readable(self) -> bool:
-        """Whether a request is there, now or in a moment."""
-        if self._device is None:
-            return False
+    def find(self) -> bool:
+        """Whether a request is there, now or in a moment, and it is nobody else's turn."""
+        self._found = bool(self._devices) and self._row < _IN_A_ROW and self._comes()
+        return self._found
+
+    def _comes(self) -> bool:
         if self._poll.poll(0):
             return True
         if self.waiting:
             return False
-        return bool(select.select([self._device], [], [], _MOMENT)[0])
+        return bool(select.select(self._devices, (), (), _MOMENT)[0])
 
-    async def wait_readable(self, device: int) -> None:
-        if self._device is None:
-            self._device = device
-            self._poll.register(device, select.POLLIN)
-        if self._poll.poll(0) and self._row < _IN_A_ROW:
+    def wait_readable(self, device: int) -> Awaitable[None]:
+        if self._found:  # by the lock, and nothing came between
+            self._found = False
             self._row += 1
-            return
+            return _AT_ONCE
+        return self._wait(device)
+
+    async def _wait(self, device: int) -> None:
+        if not self._devices:
+            self._devices.append(device)
+            self._poll.register(device, select.POLLIN)
         self._row = 0
-        await trio.lowlevel.checkpoint()
         # Another task may have taken the request that woke this one: a read would then block the whole loop.
         while not self._poll.poll(0):
             await trio.lowlevel.wait_readable(device)
-
-
-class _LowLevel:
-    """Stands in for trio.lowlevel."""
-
-    def __init__(self, loop: FastLoop) -> None:
-        self.wait_readable = loop.wait_readable
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(trio.lowlevel, name)
 
 
 class _ReadLock:
@@ -89,19 +97,13 @@ class _ReadLock:
     def __init__(self, loop: FastLoop) -> None:
         self._loop, self._lock, self._passing = loop, trio.Lock(), False
 
-    async def __aenter__(self) -> None:
-        if self._loop._row < _IN_A_ROW and self._loop.readable():
-            self._passing = True
-            return
-        await self._lock.acquire()
+    def __aenter__(self) -> Awaitable[None]:
+        self._passing = self._loop.find()
+        return _AT_ONCE if self._passing else self._lock.acquire()
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __aexit__(self, *exc: object) -> Awaitable[None]:
         if self._passing:
             self._passing = False
         else:
             self._lock.release()
+        return _AT_ONCE

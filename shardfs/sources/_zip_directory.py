@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 # Name, extra fields and comment of an entry have at most 64 KiB each.
 _WINDOW = 1 << 20
+# Stands for offsets that can't be: no file is that long.
+_NOWHERE = 1 << 63
 
 
 class Directory(NamedTuple):
@@ -100,7 +102,10 @@ def members(blob: Blob, directory: Directory) -> Iterator[Member]:
             if parsed is None:
                 break
             member, place = parsed
-            yield member._replace(offset=member.offset + shift) if shift else member
+            if shift:
+                offset = member.offset + shift
+                member = member._replace(offset=offset if 0 <= offset < _NOWHERE else _NOWHERE)
+            yield member
         if not place:  # a window holds any entry that is whole
             raise Corrupt("an entry of the central directory is cut")
         at += place

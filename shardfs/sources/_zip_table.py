@@ -119,7 +119,7 @@ class TableBuilder:
         above, _, last = member.name.rpartition(b"/")
         if last not in _SPECIAL and above == self._last[0]:  # as most are
             self._add_file(self._last[1], last.replace(b"\0", b"%00"), member)
-        elif last:
+        elif last or not member.name:
             *folders, name = _parts(member.name) or [b"%"]
             folder = self._folder(folders)
             self._add_file(folder, name, member)

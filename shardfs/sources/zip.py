@@ -154,18 +154,19 @@ class ZipStore:
         return blob
 
     def _content(self, path: str, row: Row) -> Blob:
+        place = f"{self._entry.path}: {path}"
         if row.flags & ENCRYPTED:
             raise NoKey("is encrypted, and shardfs opens no encrypted zip members")
         if row.method == _STORED:
             if row.stored != row.size:
                 raise Corrupt(f"has {row.stored} stored bytes, but a size of {row.size}")
-            return Checked(self._stored(row), row.crc)
+            return Checked(self._stored(row), row.crc, place)
         codec, packed = self.packed(row)
         if row.size <= _IN_MEMORY:
-            return Checked(self._services.inflate(packed, codec, row.size), row.crc)
+            return Checked(self._services.inflate(packed, codec, row.size), row.crc, place)
         entry = replace(self._described(path, row), size=packed.size())
         plain = self._services.unpack(_Packed(self, row), entry, codec)
-        return Checked(Slice(plain, 0, row.size), row.crc)
+        return Checked(Slice(plain, 0, row.size), row.crc, place)
 
     def _stored(self, row: Row) -> Blob:
         """The bytes of a member as they are stored. The local header says where they begin, and only that."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cachetools import LRUCache
 
 from shardfs.blob import may_wait
-from shardfs.errors import WouldBlock, located
+from shardfs.errors import NotFound, WouldBlock, located
 from shardfs.registry import ARCHIVES, Row, load
 
 if TYPE_CHECKING:
@@ -33,54 +33,49 @@ class WithArchives:
         self._lock = threading.Lock()
 
     def list(self, prefix: str = "", /) -> Sequence[Entry]:
-        found = self._inside(prefix)
-        if found is None:
+        archive, rest = self._split(prefix)
+        if not archive:
             return [_shown(entry) for entry in self._store.list(prefix)]
-        archive, store, rest = found
         with located(archive):
-            entries = store.list(rest)
+            entries = self._archive(archive).list(rest)
         return [replace(entry, path=f"{archive}/{entry.path}") for entry in entries]
 
     def stat(self, path: str, /) -> Entry:
-        found = self._inside(path)
-        if found is None or not found[2]:
-            return _shown(self._store.stat(path.rstrip("/")))
-        archive, store, rest = found
+        archive, rest = self._split(path)
+        if not rest:
+            return _shown(self._store.stat(path))
         with located(archive):
-            return replace(store.stat(rest), path=path)
+            return replace(self._archive(archive).stat(rest), path=path)
 
     def open(self, path: str, /) -> Blob:
-        found = self._inside(path)
-        if found is None or not found[2]:
+        archive, rest = self._split(path)
+        if not rest:
             return self._store.open(path)
-        archive, store, rest = found
         with located(archive):
-            return store.open(rest)
+            return self._archive(archive).open(rest)
 
-    def _inside(self, path: str) -> tuple[str, Store, str] | None:
-        """(path of the archive, its store, path in it) where *path* is or lies in an archive."""
-        parts = path.rstrip("/").split("/")
+    def _split(self, path: str) -> tuple[str, str]:
+        """(archive, path in it) where *path* is or lies in an archive; two empty strings where it doesn't."""
+        parts = path.split("/")
         for count, part in enumerate(parts, 1):
-            row = archive_row(part)
-            if row is not None:
+            if archive_row(part) is not None:
                 archive = "/".join(parts[:count])
-                store = self._archive(archive, row)
-                if store is not None:
-                    return archive, store, "/".join(parts[count:])
-        return None
+                if archive in self._open or not self._store.stat(archive).is_dir:
+                    return archive, "/".join(parts[count:])
+        return "", ""
 
-    def _archive(self, path: str, row: Row) -> Store | None:
-        """The archive at *path*; None where a folder has such a name."""
+    def _archive(self, path: str) -> Store:
+        """The archive at *path*, opened if it is not open."""
         with self._lock:
             store = self._open.get(path)
         if store is None:
+            row = archive_row(path.rpartition("/")[2])
+            if row is None:
+                raise NotFound(path)
             if not may_wait():
                 raise WouldBlock
             entry = self._store.stat(path)
-            if entry.is_dir:
-                return None
-            with located(path):
-                made: Store = load("sources", row)(self._store, entry, self._services)
+            made: Store = load("sources", row)(self._store, entry, self._services)
             if self._depth + 1 < _MAX_DEPTH:
                 made = WithArchives(made, self._services, self._depth + 1)
             with self._lock:

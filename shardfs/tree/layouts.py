@@ -117,19 +117,17 @@ class RecordLayout:
 
     def _beside(self, folder: int) -> list[tuple[str, int, int]]:
         """(name, record, field) of the files directly in a folder: `name~1` where a record or folder has their name."""
-        places = []
-        names = []
-        for record in self._keys.own_records(folder):
-            for field, file in enumerate(self._records.files(record)):
-                places.append((record, field))
-                names.append(file.name)
-        if (
-            self._records.shard.nested or self._records.shard.loose
-        ):  # else nothing stands beside files
-            taken = [(name, "") for name in names if self._find_child(folder, name) is not None]
-            pairs = [*taken, *(split_extension(name) for name in names)]
-            names = list(distinct(pairs))[len(taken) :]
-        return [(name, *place) for name, place in zip(names, places, strict=True)]
+        files = [
+            (file.name, record, field)
+            for record in self._keys.own_records(folder)
+            for field, file in enumerate(self._records.files(record))
+        ]
+        if not self._records.shard.nested and not self._records.shard.loose:
+            return files  # nothing else stands beside them
+        taken = [(name, "") for name, _, _ in files if self._find_child(folder, name) is not None]
+        pairs = [*taken, *(split_extension(name) for name, _, _ in files)]
+        names = list(distinct(pairs))[len(taken) :]
+        return [(name, *place[1:]) for name, place in zip(names, files, strict=True)]
 
 
 class FlatLayout(RecordLayout):

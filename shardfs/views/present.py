@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from shardfs import names
@@ -87,7 +87,7 @@ class Presenter:
         """What a file shows that the dataset itself names: the stored bytes, unless its kind is one file of others."""
         if isinstance(field.kind, (Plain, Encoded)):
             return field.data
-        files = self._present(replace(field, filename=None))
+        files = self._present(field._replace(filename=None))
         return files[0].blob if len(files) == 1 else field.data
 
     def _items(self, field: Field) -> Sequence[File] | None:
@@ -131,6 +131,7 @@ def _expected(kind: Kind) -> str:
     return _EXTENSIONS.get(type(kind), UNKNOWN)
 
 
+@lru_cache
 def _legal(suffix: str) -> str:
     """*suffix* as it may stand in a file name: datasets declare what they like."""
     return names.escape(suffix) if suffix else ""

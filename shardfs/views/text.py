@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from shardfs.blob import Bytes, read_all
@@ -11,6 +12,8 @@ from shardfs.numbers import scalar_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from shardfs.blob import Blob
+
 EXTENSION = ".txt"
 
 # bytes of the widest number, complex128
@@ -19,7 +22,41 @@ _WIDEST = 16
 
 def present(field: Field, /) -> Sequence[File] | None:
     """A `.txt` of one line; None where the type is unknown or the bytes are not one value of it."""
-    if not isinstance(field.kind, Scalar) or field.data.size() > _WIDEST:
+    kind, data = field.kind, field.data
+    if not isinstance(kind, Scalar) or data.size() > _WIDEST:
         return None
-    text = scalar_text(field.kind.dtype, read_all(field.data))
-    return None if text is None else (File(field.name, EXTENSION, Bytes(f"{text}\n".encode())),)
+    if _any_will_do(kind.dtype, data.size()):
+        return (File(field.name, EXTENSION, _Number(kind.dtype, data)),)
+    text = scalar_text(kind.dtype, read_all(data))
+    return None if text is None else (File(field.name, EXTENSION, _line(text)),)
+
+
+@lru_cache(maxsize=64)
+def _any_will_do(dtype: str, size: int) -> bool:
+    """Whether whatever *size* bytes there are is a value of *dtype*; not so of truth values."""
+    return dtype[1:2] != "b" and scalar_text(dtype, bytes(size)) is not None
+
+
+def _line(text: str | None) -> Bytes:
+    return Bytes(f"{text}\n".encode())
+
+
+class _Number:
+    """The text of a number, made when it is first asked for: another field of its record is found without a read."""
+
+    __slots__ = ("_data", "_dtype", "_text")
+
+    def __init__(self, dtype: str, data: Blob) -> None:
+        self._dtype, self._data = dtype, data
+        self._text: Bytes | None = None
+
+    def size(self) -> int:
+        return self._made().size()
+
+    def read(self, offset: int, length: int, /) -> memoryview:
+        return self._made().read(offset, length)
+
+    def _made(self) -> Bytes:
+        if self._text is None:
+            self._text = _line(scalar_text(self._dtype, read_all(self._data)))
+        return self._text

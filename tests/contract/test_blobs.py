@@ -12,12 +12,15 @@ from shardfs.cache.index import IndexCache
 from shardfs.cache.memory import Derived, Memory
 from shardfs.codecs.inflated import Inflated
 from shardfs.codecs.zstd import Zstd
+from shardfs.formats._tar_index import Checked, Part
+from shardfs.formats._tar_sparse import Sparse
 from shardfs.localfile import LocalFile
 from shardfs.model import Array, Field
 from shardfs.tree.listing import Remembered
 from shardfs.views.present import Presenter
 from tests.contract.blobs import CONTENT, BlobContract
 from tests.fakes import SlowBlob
+from tests.tar_files import archive, member
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -116,3 +119,25 @@ class TestArrayFile(BlobContract):
         file = io.BytesIO()
         np.save(file, np.frombuffer(CONTENT, np.uint8).reshape(13, 99))
         return file.getvalue()
+
+
+class TestSparse(BlobContract):
+    """Parts of a file with holes between them."""
+
+    @pytest.fixture
+    def blob(self) -> Blob:
+        return Sparse(SlowBlob(b"head" + CONTENT), 4, 3000, [100, 700, 800, 1, 2000, 586])
+
+    @pytest.fixture
+    def content(self) -> bytes:
+        content = bytearray(3000)
+        content[100:800], content[800:801] = CONTENT[:700], CONTENT[700:701]
+        content[2000:2586] = CONTENT[701:]
+        return bytes(content)
+
+
+class TestTarMemberByAnIndex(BlobContract):
+    @pytest.fixture
+    def blob(self) -> Blob:
+        data = archive(member("a.bin", CONTENT))
+        return Checked(SlowBlob(data), Part(b"a.bin", 512, len(CONTENT)))

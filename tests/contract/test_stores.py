@@ -7,9 +7,12 @@ import pytest
 
 from shardfs.errors import OutsideSource
 from shardfs.sources.local import LocalStore
+from shardfs.sources.zip import ZipStore
+from shardfs.tree.archives import WithArchives
 from shardfs.tree.discover import Selection, SubStore
 from tests.contract.stores import FILES, FolderStoreContract, StoreContract
-from tests.fakes import MemoryStore
+from tests.fakes import FakeServices, MemoryStore
+from tests.zip_files import DEFLATED, METHODS, UTF8, Item, make_zip
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +26,14 @@ def write(folder: Path, files: Mapping[str, bytes]) -> Path:
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(content)
     return folder
+
+
+def zipped(method: int) -> bytes:
+    items = [
+        Item(name=path.encode(), data=data, method=method, flags=UTF8)
+        for path, data in FILES.items()
+    ]
+    return make_zip(items)
 
 
 class TestMemoryStore(FolderStoreContract):
@@ -62,6 +73,27 @@ class TestSubStoreOfAFolder(FolderStoreContract):
         write(tmp_path / "up", FILES)
         (tmp_path / "secret").write_bytes(b"")
         return SubStore(LocalStore(str(tmp_path)), "up")
+
+
+class TestZipStore(FolderStoreContract):
+    @pytest.fixture(params=METHODS)
+    def store(self, request: pytest.FixtureRequest) -> Store:
+        above = MemoryStore({"in/x.zip": zipped(request.param)})
+        return ZipStore(above, above.stat("in/x.zip"), FakeServices())
+
+
+class TestWithArchives(FolderStoreContract):
+    @pytest.fixture
+    def store(self) -> Store:
+        return WithArchives(MemoryStore({**FILES}), FakeServices())
+
+
+class TestArchiveInAnArchive(FolderStoreContract):
+    @pytest.fixture
+    def store(self) -> Store:
+        outer = make_zip([Item(name=b"in/x.zip", data=zipped(DEFLATED), method=DEFLATED)])
+        store = WithArchives(MemoryStore({"up/o.ZIP": outer}), FakeServices())
+        return SubStore(store, "up/o.ZIP/in/x.zip")
 
 
 class TestSelection(StoreContract):

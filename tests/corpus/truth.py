@@ -1,10 +1,11 @@
 """Compares a tree with what a truth file says must be in it; finds files by the rules of docs/tree.md alone.
 
-What the keys of truth files mean is said in docs/truth.md.
+What the keys of truth files mean stands in tests/data/README.md.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections import Counter
@@ -69,21 +70,22 @@ class Case:
         return shards
 
     def open(self, part: str = "", *, unlock: bool = True, **options: Any) -> Tree:
-        for name, value in _long_options(self.truth.get("mount_options", ())):
-            options[name] = value
+        options |= _long_options(self.truth.get("mount_options", ()))
         if unlock and "key_file" in self.truth:
             options["key_file"] = self.path.with_name(self.truth["key_file"])
             options["password"] = self.truth["password"]
         return open_tree(str(self.source / part), Options(disk_cache=False, **options))
 
 
-def _long_options(words: list[str]) -> Iterator[tuple[str, Any]]:
+def _long_options(words: list[str]) -> dict[str, Any]:
     """`--block-size 64` and the like as fields of Options."""
+    options: dict[str, Any] = {}
     rest = list(words)
     while rest:
         name = rest.pop(0).removeprefix("--").replace("-", "_")
         value = rest.pop(0) if rest and not rest[0].startswith("--") else True
-        yield name, int(value) if str(value).isdigit() else value
+        options[name] = int(value) if str(value).isdigit() else value
+    return options
 
 
 def problems(case: Case, *, unlock: bool = True) -> list[str]:
@@ -128,7 +130,9 @@ class ShardCheck:
     def __init__(self, case: Case, tree: Tree, shard: dict[str, Any], *, strict: bool) -> None:
         self._case, self._root, self._shard, self._strict = case, tree.root, shard, strict
         rules = case.expect.get("shards", ())
-        self._rule = next((rule for rule in rules if rule["name"] == shard["name"]), {})
+        self._rule: Mapping[str, Any] = next(
+            (rule for rule in rules if rule["name"] == shard["name"]), {}
+        )
         self._count = shard.get("num_records") or len(shard["records"])
 
     def problems(self) -> list[str]:
@@ -157,7 +161,7 @@ class ShardCheck:
 
     def _folder(self) -> Node:
         if "at" in self._shard:
-            return self._root / self._shard["at"]
+            return self._root / str(self._shard["at"])
         above, _, base = self._shard["name"].rpartition("/")
         stem = SUFFIX.sub("", base) or base
         name = self._raw_twin(stem) or stem
@@ -176,7 +180,9 @@ class ShardCheck:
             records: list[dict[str, Any]] = self._shard["records"]
             return records
         folders: dict[str, dict[str, Any]] = {}
-        for member in self._shard["records"]:  # of an archive whose members stand under their own paths
+        for member in self._shard[
+            "records"
+        ]:  # of an archive whose members stand under their own paths
             above, _, base = member["key"].rpartition("/")
             record = folders.setdefault(above, {"key": above, "fields": [], "open": True})
             record["fields"].append({**member["fields"][0], "member": base})
@@ -278,9 +284,15 @@ class RecordCheck:
         stem = escaped(_stems(each)[0])
         for number, item in enumerate(each["parts"]):
             start = f"{stem}.{number}."
-            name = next((n for n in names if n.startswith(start) and "." not in n[len(start) :]), "")
+            name = next(
+                (n for n in names if n.startswith(start) and "." not in n[len(start) :]), ""
+            )
             if not name:
-                return f"field {each['name']!r}: no file for item {number}" if self._verdict == "ok" else ""
+                return (
+                    f"field {each['name']!r}: no file for item {number}"
+                    if self._verdict == "ok"
+                    else ""
+                )
             names.remove(name)
             try:
                 wrong = item_difference(bytes((folder / name).read()), item)
@@ -292,8 +304,6 @@ class RecordCheck:
 
 
 def _raw(entry: Mapping[str, Any], key: str) -> str:
-    import base64
-
     coded = entry.get(f"{key}_b64")
     return base64.b64decode(coded).decode("utf-8", "surrogateescape") if coded else str(entry[key])
 
@@ -305,8 +315,9 @@ def _stems(each: Field) -> list[str]:
 
 
 def _extensions(each: Field) -> list[str]:
-    found: list[str] = each.get("ext_any") or each.get("ext_ok") or []
-    return [*found, *([each["ext"]] if each.get("ext") is not None else [])]
+    found: list[str] = [*(each.get("ext_any") or each.get("ext_ok") or ())]
+    found += [each["ext"]] if each.get("ext") is not None else []
+    return [*found, *([".nii.gz"] if ".gz" in found else [])]
 
 
 def _good_extension(extension: str, each: Field, name: str) -> bool:

@@ -105,6 +105,18 @@ class Runner:
         (pid,) = self.daemons(self.place)
         return pid
 
+    @staticmethod
+    def memory(pid: int) -> float:
+        """Megabytes that a process holds now."""
+        status = Path(f"/proc/{pid}/status").read_text()
+        return int(status.partition("VmRSS:")[2].split()[0]) / 1024
+
+    @staticmethod
+    def work(pid: int) -> float:
+        """Seconds that a process has computed."""
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def status(self, place: Path) -> list[dict[str, Any]]:
         """What `shardfs status` says of the mounts on *place*."""
         every = json.loads(self("status", "--json").stdout)
@@ -123,9 +135,23 @@ class Runner:
 
 @pytest.fixture
 def shardfs(tmp_path: Path) -> Iterator[Runner]:
-    folder = tmp_path.resolve()
+    """For one test, with a small dataset."""
+    runner = _runner(tmp_path.resolve())
+    shutil.copytree(DATA / "litdata" / "plain_dict", runner.source)
+    yield runner
+    _clear(runner.folder)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
+    """For the tests of a module, which put a dataset there."""
+    runner = _runner(tmp_path_factory.mktemp("shared").resolve())
+    yield runner
+    _clear(runner.folder)
+
+
+def _runner(folder: Path) -> Runner:
     source, place = folder / "source", folder / "mnt"
-    shutil.copytree(DATA / "litdata" / "plain_dict", source)
     place.mkdir()
     (folder / "run").mkdir()
     env = {
@@ -134,8 +160,7 @@ def shardfs(tmp_path: Path) -> Iterator[Runner]:
         "XDG_CACHE_HOME": str(folder / "cache"),
         "XDG_RUNTIME_DIR": str(folder / "run"),
     }
-    yield Runner(folder, source, place, env)
-    _clear(folder)
+    return Runner(folder, source, place, env)
 
 
 def _clear(folder: Path) -> None:

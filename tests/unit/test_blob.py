@@ -48,6 +48,19 @@ def test_slice_reads_like_bytes_or_fails_where_the_parent_ends(
             part.read(offset, 7)
 
 
+@given(data=binary(), starts=tuples(integers(0, 9), integers(0, 9)), count=integers(0, 20))
+def test_a_slice_of_a_slice_ends_where_that_does(
+    data: bytes, starts: tuple[int, int], count: int
+) -> None:
+    outer = data[starts[0] :]
+    part = Slice(Slice(Bytes(data), min(starts[0], len(data)), len(outer)), starts[1], count)
+    if starts[1] + count <= len(outer):
+        assert bytes(part.read(0, 100)) == outer[starts[1] :][:count]
+    elif count:
+        with pytest.raises(Corrupt):
+            part.read(0, 100)
+
+
 @pytest.mark.parametrize(("start", "length"), [(-1, 5), (0, -1)])
 def test_slice_refuses_a_negative_range(start: int, length: int) -> None:
     with pytest.raises(Corrupt):

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
 
-from shardfs.blob import no_wait
+from shardfs.blob import may_wait, no_wait
 from shardfs.errors import WouldBlock
 from shardfs.tree.inodes import INNER, SHARD_ROOT
 from shardfs.tree.keys import GroupedKeys, NestedKeys, PlainKeys
@@ -213,3 +214,55 @@ def test_a_record_found_before_its_folder_shows_what_is_in_it() -> None:
     assert record is not None
     assert names(keys, record) == ["1"]
     assert list(keys.own_records(record)) == [1]
+
+
+class ColdShard(KeyedShard):
+    """All keys are known, but on a disk that is slow."""
+
+    def find(self, key: str, /) -> int | None:
+        if not may_wait():
+            raise WouldBlock
+        return super().find(key)
+
+
+def test_keys_on_a_slow_disk_are_waited_for() -> None:
+    shard = ColdShard({"b": {}, "b/1": {}, "c": {}})
+    keys = NestedKeys(shard, merged=True)
+    with no_wait(), pytest.raises(WouldBlock):
+        keys.find(SHARD_ROOT, "b")
+    assert list(tree(keys)) == ["b", "b/1", "c"], "the folder is that of the record"
+
+
+def test_without_waiting_nobody_waits_for_one_who_takes_keys_in() -> None:
+    inside, leave = threading.Event(), threading.Event()
+
+    class SlowShard(KeyedShard):
+        def has(self, index: int, /) -> bool:
+            if index and may_wait():
+                inside.set()
+                assert leave.wait(30)
+            return super().has(index)
+
+    keys = NestedKeys(SlowShard({"a": {}, "b": {}}), merged=True)
+    other = threading.Thread(target=names, args=(keys,))
+    other.start()
+    assert inside.wait(30)
+    with no_wait():
+        items = keys.children(SHARD_ROOT, 0)
+        assert next(items).name == "a"
+        with pytest.raises(WouldBlock):
+            next(items)
+    leave.set()
+    other.join(30)
+    assert names(keys) == ["a", "b"]
+
+
+def test_very_deep_folders() -> None:
+    key = "d/" * 2000 + "x"
+    keys = NestedKeys(keyed(key), merged=True)
+    folder, depth = SHARD_ROOT, 0
+    while depth < 2000:
+        (item,) = keys.children(folder, 0)
+        folder, depth = item.record, depth + 1
+    assert names(keys, folder) == ["x"]
+    assert keys.path(0) == key

@@ -152,6 +152,11 @@ def test_an_empty_list_has_no_file(presenter: Presenter) -> None:
     assert presenter.files([Field("x", Items(Pixels(), ()), Bytes(b""))]) == []
 
 
+def test_a_null_in_a_list_has_no_file(presenter: Presenter) -> None:
+    files = presenter.files([Field("x", Items(Encoded(), (None, (0, 14), None)), Bytes(GIF))])
+    assert [(file.extension, content(file)) for file in files] == [(".1.gif", GIF)]
+
+
 def test_items_of_any_kind(presenter: Presenter) -> None:
     spans = ((0, len(PIXELS)), (0, 3))
     pixels = presenter.files([Field("x", Items(Pixels(), spans), Bytes(PIXELS))])
@@ -343,7 +348,7 @@ class Slow(Bytes):
 
 
 @pytest.mark.parametrize(
-    "kind", [Encoded(), Scalar("|u1"), Pixels(), Items(Encoded(), ((0, 1),))], ids=str
+    "kind", [Encoded(), Scalar("|b1"), Pixels(), Items(Encoded(), ((0, 1),))], ids=str
 )
 def test_would_block_passes(presenter: Presenter, kind: Kind) -> None:
     field = Field("x", kind, Slow(b"1"))
@@ -360,6 +365,10 @@ def test_nothing_is_read_where_the_kind_says_it_all(presenter: Presenter) -> Non
                 Field("b", Array("|u1", (1,)), Slow(b"1")),
                 Field("c", Rendered(".json", shout), Slow(b"1")),
                 Field("d", Encoded(".docx"), Slow(b"1")),
+                Field("e", Scalar("|u1"), Slow(b"1")),
             ]
         )
-    assert [file.extension for file in files] == [".txt", ".npy", ".json", ".docx"]
+    assert [file.extension for file in files] == [".txt", ".npy", ".json", ".docx", ".txt"]
+    with no_wait(), pytest.raises(WouldBlock):
+        files[4].blob.size()
+    assert content(files[4]) == b"49\n"

@@ -3,13 +3,11 @@ from __future__ import annotations
 import math
 import struct
 
-import numpy as np
 import pytest
 
 from shardfs.blob import Bytes, Slice
 from shardfs.errors import Corrupt
 from shardfs.model import Field, Plain, Scalar
-from shardfs.numbers import scalar_text
 from shardfs.views import text
 
 
@@ -82,34 +80,6 @@ def test_what_is_no_value_of_the_type_is_left_to_the_stored_bytes(dtype: str, da
     assert shown(dtype, data) is None
 
 
-def test_every_half_is_the_same_again_and_no_longer_than_numpy_makes_it() -> None:
-    for pattern in range(1 << 16):
-        data = pattern.to_bytes(2, "little")
-        value = np.frombuffer(data, "<f2")[0]
-        got = scalar_text("<f2", data)
-        assert got is not None
-        if np.isnan(value):
-            assert got == "nan"
-            continue
-        assert struct.pack("<e", float(got)) == data
-        assert len(got) <= len(np.format_float_positional(value, trim="0"))
-
-
-@pytest.mark.parametrize("exponent", range(1, 255))
-def test_powers_of_two_have_uneven_neighbours(exponent: int) -> None:
-    data = (exponent << 23).to_bytes(4, "little")
-    got = scalar_text("<f4", data)
-    assert got is not None
-    assert np.float32(got).tobytes() == data
-    value = np.frombuffer(data, "<f4")[0]
-    fewest = np.format_float_scientific(value).partition("e")[0].replace(".", "")
-    digits = got.partition("e")[0].replace(".", "").strip("0")
-    # more digits only where they cost no room
-    assert len(digits) <= len(fewest) or len(got) <= len(
-        np.format_float_positional(value, trim="0")
-    )
-
-
 def test_a_huge_value_of_a_small_type_is_not_read() -> None:
     class Unread(Bytes):
         def size(self) -> int:
@@ -121,9 +91,13 @@ def test_a_huge_value_of_a_small_type_is_not_read() -> None:
     assert text.present(Field("x", Scalar("<i4"), Unread(b""))) is None
 
 
-def test_missing_bytes_are_an_error() -> None:
+def test_missing_bytes_are_an_error_of_the_file() -> None:
+    files = text.present(Field("x", Scalar("<i4"), Slice(Bytes(b"ab"), 0, 4)))
+    assert files is not None
     with pytest.raises(Corrupt):
-        text.present(Field("x", Scalar("<i4"), Slice(Bytes(b"ab"), 0, 4)))
+        files[0].blob.size()
+    with pytest.raises(Corrupt):
+        files[0].blob.read(0, 1)
 
 
 def test_other_kinds_are_not_its_business() -> None:

@@ -1,0 +1,516 @@
+"""Files of every codec, by every way to read them."""
+
+from __future__ import annotations
+
+import bz2
+import errno
+import gzip
+import lzma
+import os
+import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import zstandard
+
+from shardfs.blob import Bytes, no_wait, read_all
+from shardfs.cache.index import IndexCache
+from shardfs.cache.memory import Memory
+from shardfs.codecs import _zlib, gzip_points, unpacked
+from shardfs.codecs.pieces import Pieced
+from shardfs.codecs.replayed import Replayed
+from shardfs.codecs.spilled import Spilled
+from shardfs.errors import Corrupt, ShardfsError, TooLarge, Unreadable, WouldBlock
+from shardfs.journal import Journal
+from shardfs.model import Entry
+from shardfs.mounting import Workshop
+from shardfs.options import Options
+from tests.fakes import MemoryStore, SlowBlob
+from tests.packed_files import INDEXED, PLAIN, gzip_members, xz_blocks, zstd_frames, zstd_unsized
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from shardfs.blob import Blob
+
+CHANCE = random.Random(1)
+# Some of it compresses, some does not, and it takes several pieces, steps and chunks.
+CONTENT = b"".join(
+    CHANCE.randbytes(CHANCE.randrange(200_000)) + bytes(range(256)) * CHANCE.randrange(1500)
+    for _ in range(14)
+)
+ALL = {**INDEXED, **PLAIN}
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gzip_points, "_SPACING", 300_000)
+    monkeypatch.setattr(gzip_points, "_MEMBER_SPACING", 250_000)
+
+
+class Shop:
+    """A workshop over one file, and another one over the same cache, as a later mount has it."""
+
+    def __init__(self, folder: Path, stored: bytes | Blob, codec: str, **options: Any) -> None:
+        options = {"cache_dir": folder, "memory_limit": 8 << 20} | options
+        self.options, self.codec = Options(**options), codec
+        self.blob = Bytes(stored) if isinstance(stored, bytes) else stored
+        self.store = MemoryStore({})
+        self.store.open = lambda path: self.blob  # type: ignore[method-assign]
+        self.entry = Entry("d/file", self.blob.size(), 1, "v1")
+        self.begin()
+
+    def begin(self) -> None:
+        self.journal, self.memory = Journal(), Memory(self.options.memory_limit)
+        index = None
+        if self.options.disk_cache and self.options.cache_dir is not None:
+            index = IndexCache(self.options.cache_dir, self.options.cache_size)
+        self.workshop = Workshop(self.options, self.memory, index, self.journal)
+
+    def unpack(self) -> Blob:
+        return self.workshop.unpack(self.store, self.entry, self.codec)
+
+
+def files(folder: Path) -> dict[str, int]:
+    """Sizes by folder of the cache."""
+    return {
+        place.parent.name: place.stat().st_size for place in folder.rglob("*") if place.is_file()
+    }
+
+
+def way(blob: Any) -> type:
+    return type(blob._way)
+
+
+# --- right bytes ---
+
+
+@pytest.fixture(params=["disk", "small disk", "no disk"])
+def options(request: pytest.FixtureRequest) -> dict[str, Any]:
+    return {
+        "disk": {},
+        "small disk": {"cache_size": 1 << 20},
+        "no disk": {"disk_cache": False},
+    }[str(request.param)]
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_it_reads_like_the_plain_bytes_by_many_threads(
+    tmp_path: Path, kind: str, options: dict[str, Any]
+) -> None:
+    codec, write = ALL[kind]
+    shop = Shop(tmp_path, write(CONTENT), codec, **options)
+
+    def read(seed: int, blob: Blob) -> None:
+        chance = random.Random(seed)
+        for _ in range(8):
+            offset = chance.randrange(len(CONTENT) + 1000)
+            length = chance.choice([1, 100, 5000, 131_072, 1_500_000])
+            assert bytes(blob.read(offset, length)) == CONTENT[offset : offset + length]
+
+    for _ in range(2):  # the second time with what the first has left on disk
+        blob = shop.unpack()
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(read, range(4), [blob] * 4))
+        assert blob.size() == len(CONTENT)
+        assert bytes(read_all(blob)) == CONTENT
+        shop.workshop.close()
+        shop.begin()
+
+
+@pytest.mark.parametrize("kind", ALL)
+@pytest.mark.parametrize("content", [b"", b"x"])
+def test_next_to_nothing(tmp_path: Path, kind: str, content: bytes) -> None:
+    codec, write = ALL[kind]
+    if not write(content):
+        pytest.skip("the writer leaves an empty file, which is no such stream")
+    blob = Shop(tmp_path, write(content), codec).unpack()
+    assert bytes(blob.read(0, 10)) == content
+    assert blob.size() == len(content)
+
+
+@pytest.mark.parametrize("kind", INDEXED)
+def test_files_with_places_to_start_from_go_without_a_copy_on_disk(
+    tmp_path: Path, kind: str
+) -> None:
+    codec, write = INDEXED[kind]
+    shop = Shop(tmp_path, write(CONTENT), codec)
+    blob = shop.unpack()
+    blob.size()
+    assert way(blob) is Pieced
+    assert set(files(tmp_path)) == {"index"}
+
+
+@pytest.mark.parametrize("kind", PLAIN)
+def test_other_files_are_written_to_disk_once(tmp_path: Path, kind: str) -> None:
+    codec, write = PLAIN[kind]
+    shop = Shop(tmp_path, SlowBlob(write(CONTENT)), codec)
+    blob = shop.unpack()
+    assert blob.size() == len(CONTENT)
+    assert way(blob) is Spilled
+    assert files(tmp_path)["unpacked"] - len(CONTENT) in range(100)
+    shop.begin()
+    shop.blob.reads.clear()  # type: ignore[attr-defined]
+    assert bytes(shop.unpack().read(5, 10)) == CONTENT[5:15]
+    assert shop.blob.reads == []  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("kind", ["gzip", "zstd-skippable", "bzip2", "brotli", "lz4"])
+def test_the_beginning_costs_only_the_beginning(tmp_path: Path, kind: str) -> None:
+    codec, write = ALL[kind]
+    content = CHANCE.randbytes(4 << 20)
+    shop = Shop(tmp_path, SlowBlob(write(content)), codec)
+    assert bytes(shop.unpack().read(0, 10)) == content[:10]
+    reads = shop.blob.reads  # type: ignore[attr-defined]
+    assert max(start + length for start, length in reads if length > 100) < 2 << 20
+
+
+@pytest.mark.parametrize("kind", ["gzip", "gzip-members", "zstd-seekable", "xz-blocks"])
+def test_a_later_mount_reads_only_what_it_needs(tmp_path: Path, kind: str) -> None:
+    codec, write = ALL[kind]
+    shop = Shop(tmp_path, SlowBlob(write(CONTENT)), codec)
+    shop.unpack().size()
+    shop.begin()
+    shop.blob.reads.clear()  # type: ignore[attr-defined]
+    blob = shop.unpack()
+    assert blob.size() == len(CONTENT)
+    middle = len(CONTENT) // 2
+    assert bytes(blob.read(middle, 10)) == CONTENT[middle : middle + 10]
+    assert sum(length for _, length in shop.blob.reads) < 500_000  # type: ignore[attr-defined]
+
+
+# --- memory ---
+
+
+@pytest.mark.parametrize("kind", ["gzip", "zstd-frames", "xz-blocks", "bzip2", "lzma"])
+def test_what_is_held_stays_in_the_budget(
+    tmp_path: Path, kind: str, options: dict[str, Any]
+) -> None:
+    codec, write = ALL[kind]
+    shop = Shop(tmp_path, write(CONTENT), codec, **options, memory_limit=2 << 20)
+    blob = shop.unpack()
+    for offset in range(0, len(CONTENT), 50_000):
+        blob.read(offset, 50_000)
+        assert shop.memory.total <= 2 << 20
+
+
+@pytest.mark.parametrize("stored", [zstandard.compress(CONTENT), zstd_unsized(CONTENT)])
+def test_pieces_that_are_too_large_are_none(tmp_path: Path, stored: bytes) -> None:
+    shop = Shop(tmp_path, stored, "zstd", memory_limit=4 << 20)
+    blob = shop.unpack()
+    assert bytes(blob.read(1_500_000, 10)) == CONTENT[1_500_000:1_500_010]
+    assert way(blob) is Spilled
+    assert bytes(read_all(blob)) == CONTENT
+
+
+def test_a_deflate_block_without_end_is_no_piece(tmp_path: Path) -> None:
+    # One block of fixed codes over all: the level that stores nothing and splits nothing.
+    import zlib
+
+    deflate = zlib.compressobj(9, zlib.DEFLATED, 31, 9, zlib.Z_FIXED)
+    stored = deflate.compress(bytes(12 << 20)) + deflate.flush()
+    blob = Shop(tmp_path, stored, "gz", memory_limit=8 << 20).unpack()
+    assert blob.size() == 12 << 20
+    assert bytes(blob.read((12 << 20) - 5, 10)) == bytes(5)
+
+
+# --- many readers, one pass ---
+
+
+@pytest.mark.parametrize("kind", ["gzip", "zstd-skippable", "bzip2", "brotli"])
+def test_many_readers_make_one_pass(tmp_path: Path, kind: str) -> None:
+    codec, write = ALL[kind]
+    stored = write(CONTENT)
+
+    class Counted(Bytes):
+        def __init__(self, data: bytes) -> None:
+            super().__init__(data)
+            self.total, self.lock = 0, threading.Lock()
+
+        def read(self, offset: int, length: int, /) -> memoryview:
+            data = super().read(offset, length)
+            with self.lock:
+                self.total += len(data)
+            return data
+
+    shop = Shop(tmp_path, Counted(stored), codec, memory_limit=64 << 20)
+    with ThreadPoolExecutor(16) as pool:
+        blobs = list(pool.map(lambda _: shop.unpack(), range(16)))
+        sizes = list(pool.map(lambda blob: blob.size(), blobs))
+    assert set(sizes) == {len(CONTENT)}
+    assert len({id(blob) for blob in blobs}) == 1
+    assert shop.blob.total < 1.2 * len(stored) + 100_000  # type: ignore[attr-defined]
+
+
+def test_without_waiting_it_would_block_until_it_is_there(tmp_path: Path) -> None:
+    for codec, stored in (("gz", gzip.compress(CONTENT)), ("bz2", bz2.compress(CONTENT))):
+        blob = Shop(tmp_path, stored, codec).unpack()
+        for use in (blob.size, lambda blob=blob: blob.read(0, 10)):
+            with no_wait(), pytest.raises(WouldBlock):
+                use()
+        blob.read(0, 10)
+        with no_wait():
+            assert bytes(blob.read(0, 10)) == CONTENT[:10]
+            with pytest.raises(WouldBlock):
+                blob.size()
+        assert blob.size() == len(CONTENT)
+        with no_wait():
+            assert blob.size() == len(CONTENT)
+
+
+# --- damage ---
+
+
+def good_part(blob: Blob) -> int:
+    """How many bytes can be read from the beginning on."""
+    good, bad = 0, len(CONTENT) + 1
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        try:
+            good, bad = (middle, bad) if len(blob.read(0, middle)) == middle else (good, middle)
+        except Corrupt:
+            bad = middle
+    return good
+
+
+@pytest.mark.parametrize("kind", sorted(set(ALL) - {"zstd-seekable", "zstd-seekable-checked"}))
+def test_before_a_cut_all_is_right_and_the_end_is_an_error(
+    tmp_path: Path, kind: str, options: dict[str, Any]
+) -> None:
+    codec, write = ALL[kind]
+    stored = write(CONTENT)
+    blob = Shop(tmp_path, stored[: len(stored) * 2 // 3], codec, **options).unpack()
+    with pytest.raises(Corrupt):
+        blob.size()
+    with pytest.raises(Corrupt):
+        blob.read(len(CONTENT) - 5, 5)
+    good = good_part(blob)
+    # What a cut bzip2 block or brotli block held is lost.
+    assert good > len(CONTENT) * 0.4
+    assert bytes(blob.read(0, good)) == CONTENT[:good]
+    with pytest.raises(Corrupt):
+        blob.read(good - 1, 2)
+
+
+@pytest.mark.parametrize("kind", ["gzip", "gzip-members", "xz", "zstd-unsized", "bzip2"])
+def test_before_a_wrong_checksum_all_can_be_read(
+    tmp_path: Path, kind: str, options: dict[str, Any]
+) -> None:
+    codec, write = ALL[kind]
+    stored = bytearray(write(CONTENT))
+    at = {"gz": -8, "xz": -40, "zstd": -4, "bz2": -6}[codec]
+    stored[at] ^= 0x10
+    blob = Shop(tmp_path, bytes(stored), codec, **options).unpack()
+    with pytest.raises(Corrupt):
+        blob.size()
+    good = good_part(blob)
+    assert bytes(blob.read(0, good)) == CONTENT[:good]
+    assert good > len(CONTENT) - 300_000
+
+
+@pytest.mark.parametrize(
+    ("codec", "stored"),
+    [
+        ("zstd", zstd_frames(CONTENT, 200_000)),
+        ("xz", xz_blocks(CONTENT, 200_000)),
+    ],
+)
+def test_damage_in_one_piece_harms_only_that(tmp_path: Path, codec: str, stored: bytes) -> None:
+    broken = bytearray(stored)
+    broken[len(broken) // 2 : len(broken) // 2 + 20] = bytes(20)
+    blob = Shop(tmp_path, bytes(broken), codec).unpack()
+    assert blob.size() == len(CONTENT)
+    damaged = 0
+    for start in range(0, len(CONTENT), 200_000):
+        try:
+            assert bytes(blob.read(start, 200_000)) == CONTENT[start : start + 200_000]
+        except Corrupt:
+            damaged += 1
+    assert 1 <= damaged <= 6
+
+
+@pytest.mark.parametrize("codec", ["gz", "zstd", "xz", "bz2", "lz4"])
+def test_what_is_no_such_file(tmp_path: Path, codec: str) -> None:
+    blob = Shop(tmp_path, b"<html>" * 100, codec).unpack()
+    for _ in range(2):
+        with pytest.raises(Corrupt):
+            blob.read(0, 1)
+
+
+@pytest.mark.parametrize("kind", ["gzip", "bzip2", "xz", "zstd", "lz4"])
+def test_garbage_behind_the_end_is_an_error_there_and_no_earlier(
+    tmp_path: Path, kind: str
+) -> None:
+    codec, write = ALL[kind]
+    blob = Shop(tmp_path, write(CONTENT) + b"garbage", codec).unpack()
+    assert bytes(blob.read(0, len(CONTENT))) == CONTENT
+    with pytest.raises(Corrupt):
+        blob.size()
+
+
+def test_a_bomb_is_stopped(tmp_path: Path) -> None:
+    stored = bz2.compress(bytes(8 << 20))
+    assert len(stored) < 1000
+    shop = Shop(tmp_path, stored, "bz2", max_chunk_size=1 << 20)
+    blob = shop.unpack()
+    assert bytes(blob.read(0, 10)) == bytes(10)
+    with pytest.raises(TooLarge, match="max-chunk-size"):
+        blob.size()
+
+
+# --- the disk cache ---
+
+
+def test_without_room_on_disk_one_word_is_said(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, bz2.compress(CONTENT), "bz2", cache_size=1 << 20)
+    blob = shop.unpack()
+    assert bytes(blob.read(0, 1 << 20)) == CONTENT[: 1 << 20]
+    assert bytes(blob.read(len(CONTENT) - 10, 10)) == CONTENT[-10:]
+    assert bytes(blob.read(0, 1 << 20)) == CONTENT[: 1 << 20]
+    assert way(blob) is Replayed
+    assert shop.journal.count == 1
+    assert b"d/file: slow" in shop.journal.lines()
+    assert b"--cache-size" in shop.journal.lines()
+    assert files(tmp_path) == {}
+
+
+def test_a_disk_that_fills_up_on_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written, write = 0, os.write
+
+    def fill(descriptor: int, data: Any) -> int:
+        nonlocal written
+        written += len(data)
+        if written > 2 << 20:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(descriptor, data)
+
+    shop = Shop(tmp_path, bz2.compress(CONTENT), "bz2")
+    monkeypatch.setattr(os, "write", fill)
+    blob = shop.unpack()
+    with ThreadPoolExecutor(4) as pool:
+        for start in pool.map(
+            lambda start: (start, bytes(blob.read(start, 300_000))),
+            range(0, len(CONTENT), 250_000),
+        ):
+            assert start[1] == CONTENT[start[0] : start[0] + 300_000]
+    assert b"No space left" in shop.journal.lines()
+    assert files(tmp_path) == {}
+
+
+@pytest.mark.parametrize("kind", ["gzip", "bzip2"])
+def test_a_replaced_file_is_not_served_stale(tmp_path: Path, kind: str) -> None:
+    codec, write = ALL[kind]
+    shop = Shop(tmp_path, write(CONTENT), codec)
+    shop.unpack().size()
+    other = CONTENT[::-1]
+    shop.blob = Bytes(write(other))
+    with pytest.raises(Unreadable, match="has changed"):
+        Shop.unpack(shop) if shop.blob.size() != shop.entry.size else pytest.skip("same size")
+    shop.entry = Entry("d/file", shop.blob.size(), 2, "v2")
+    assert bytes(read_all(shop.unpack())) == other
+
+
+@pytest.mark.parametrize("kind", ["gzip", "bzip2"])
+def test_what_is_kept_can_be_made_anew(tmp_path: Path, kind: str) -> None:
+    codec, write = ALL[kind]
+    shop = Shop(tmp_path, write(CONTENT), codec)
+    shop.unpack().size()
+    for place in tmp_path.rglob("*"):  # nobody checks the middle of what is kept
+        if place.is_file():
+            content = bytearray(place.read_bytes())
+            content[100:200] = bytes(100)
+            place.write_bytes(content)
+    again = Shop(tmp_path, write(CONTENT), codec, rebuild_index=True)
+    assert bytes(read_all(again.unpack())) == CONTENT
+    shop.begin()
+    assert bytes(read_all(shop.unpack())) == CONTENT
+
+
+@pytest.mark.parametrize("kind", ["gzip", "bzip2"])
+def test_files_without_a_version_leave_nothing(tmp_path: Path, kind: str) -> None:
+    codec, write = ALL[kind]
+    shop = Shop(tmp_path, write(CONTENT), codec)
+    shop.entry = Entry("d/file", shop.blob.size(), 1, "")
+    assert bytes(read_all(shop.unpack())) == CONTENT
+    shop.workshop.close()
+    assert files(tmp_path) == {}
+
+
+def test_closing_leaves_nothing_half_made(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, bz2.compress(CONTENT), "bz2")
+    blob = shop.unpack()
+    blob.read(0, 10)
+    assert set(files(tmp_path)) == {"unpacked"}
+    shop.workshop.close()
+    assert files(tmp_path) == {}
+    assert bytes(read_all(blob)) == CONTENT  # whoever still reads can go on
+
+
+# --- a source that fails ---
+
+
+class Flaky(Bytes):
+    """Fails at every third read."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
+        self.count = 0
+
+    def read(self, offset: int, length: int, /) -> memoryview:
+        self.count += 1
+        if self.count % 3 == 0:
+            raise Unreadable("no network")
+        return super().read(offset, min(length, 300_000))
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_a_source_that_fails_is_asked_again(
+    tmp_path: Path, kind: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codec, write = ALL[kind]
+    blob = Shop(tmp_path, Flaky(write(CONTENT)), codec, **options).unpack()
+    monkeypatch.setattr(unpacked, "_MAX_RATIO", 10**6)
+
+    def patiently(use: Any) -> Any:
+        for _ in range(300):
+            try:
+                return use()
+            except Unreadable:
+                continue
+        pytest.skip("too unreliable to get through")
+
+    assert patiently(blob.size) == len(CONTENT)
+
+
+# --- without zlib ---
+
+
+def test_without_a_zlib_gzip_files_are_unpacked_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("shardfs.codecs.gzip.library", "shardfs.codecs.gzip_points.library"):
+        monkeypatch.setattr(module, lambda: None)
+    shop = Shop(tmp_path, gzip_members(CONTENT, 300_000), "gz")
+    blob = shop.unpack()
+    assert bytes(read_all(blob)) == CONTENT
+    assert way(blob) is Spilled
+
+
+def test_a_machine_without_the_library_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> None:
+        raise OSError(f"{name}: cannot open shared object file")
+
+    monkeypatch.setattr(_zlib.ctypes, "CDLL", missing)
+    _zlib.library.cache_clear()
+    try:
+        assert _zlib.library() is None
+    finally:
+        monkeypatch.undo()
+        _zlib.library.cache_clear()
+    assert _zlib.library() is not None
+
+
+def unused(_: Iterator[Any], __: ShardfsError, ___: type[lzma.LZMAFile]) -> None: ...

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import struct
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
@@ -40,6 +41,8 @@ _U64 = struct.Struct("<Q")
 
 # More rows than inode numbers have room for, and more than a few bytes should claim.
 _MAX_ROWS = 1 << 32
+# An index of as many batches is held in memory (256 KiB), so that finding a row costs no reads.
+_MOST_HELD = 1 << 14
 # Kept in memory while a shard is open. Files have a few; streams may change one before each batch.
 _MAX_DICTIONARIES = 1 << 20
 
@@ -154,8 +157,10 @@ class RowIndex:
         self._blob, self._batches_end = blob, _HEAD.size + batches * _BATCH.size
         if blob.size() != self._batches_end + dictionaries * _DICTIONARY.size:
             raise Corrupt("an index that is not as long as it says")
-        self.offsets = Numbers(blob, _HEAD.size, _BATCH.size, batches)
-        self.ends = Numbers(blob, _HEAD.size + _U64.size, _BATCH.size, batches)
+        self.offsets: Sequence[int] = Numbers(blob, _HEAD.size, _BATCH.size, batches)
+        self.ends: Sequence[int] = Numbers(blob, _HEAD.size + _U64.size, _BATCH.size, batches)
+        if batches <= _MOST_HELD:
+            self.offsets, self.ends = array("Q", self.offsets), array("Q", self.ends)
         self.rows = self.ends[-1] if batches else 0
 
     def dictionaries(self) -> list[DictionaryPlace]:
@@ -169,7 +174,7 @@ class RowIndex:
 
 
 class Numbers(Sequence[int]):
-    """Numbers in a blob, *stride* bytes from one to the next, read one at a time."""
+    """Numbers in a blob, *stride* bytes from one to the next, read one at a time, or all at once."""
 
     __slots__ = ("_blob", "_count", "_start", "_stride")
 
@@ -184,3 +189,8 @@ class Numbers(Sequence[int]):
             raise IndexError(index)
         at = self._start + index % self._count * self._stride
         return _U64.unpack(read_exactly(self._blob, at, _U64.size, "an index"))[0]
+
+    def __iter__(self) -> Iterator[int]:
+        length = max(self._count - 1, 0) * self._stride + min(self._count, 1) * _U64.size
+        data = read_exactly(self._blob, self._start, length, "an index")
+        return (_U64.unpack_from(data, at)[0] for at in range(0, length, self._stride))

@@ -12,7 +12,7 @@ from shardfs.formats._arrow_index import VERSION, Ending, RowIndex, index_any, s
 from shardfs.formats._arrow_ipc import IpcStream
 from shardfs.formats._arrow_types import Type
 from shardfs.formats._columns import row_fields
-from shardfs.formats._features import columns_of, schema_features
+from shardfs.formats._features import columns_of
 from shardfs.model import NumberedKeys
 
 if TYPE_CHECKING:
@@ -57,8 +57,7 @@ class TableShard(NumberedKeys):
     ) -> None:
         """*features* finds those that count where the schema has none."""
         self._stream, self._services = stream, services
-        known = schema_features(stream.schema) or features()
-        self._columns = columns_of(stream.schema, known)
+        self._columns = columns_of(stream.schema, features)
         self.columns: Sequence[str] = tuple(dict.fromkeys(c.name for c in self._columns))
         try:
             self.costly = len(stream) > 0 and stream.batch(0).packed

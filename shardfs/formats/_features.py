@@ -42,14 +42,13 @@ _ARRAY = re.compile(r"(?:datasets\.features\.features\.)?Array\dD(?:ExtensionTyp
 _MOST_DIMENSIONS = 64
 
 
-def columns_of(schema: Schema, features: Mapping[str, Any] | None = None) -> tuple[Column, ...]:
-    """The columns of a table.
-
-    *features* are Hugging Face's, by column name; they count where the schema has none in its own metadata.
-    """
-    known = schema_features(schema) or features or {}
+def columns_of(
+    schema: Schema, otherwise: Callable[[], Mapping[str, Any]] = dict
+) -> tuple[Column, ...]:
+    """The columns of a table. *otherwise* gives the features, by column, where the schema has none of its own."""
+    features = schema_features(schema) or otherwise()
     return tuple(
-        Column(field.name, form_of(field, known.get(field.name))) for field in schema.fields
+        Column(field.name, form_of(field, features.get(field.name))) for field in schema.fields
     )
 
 

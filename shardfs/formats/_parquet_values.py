@@ -84,7 +84,7 @@ class Plain:
 
     def run(self, start: int, stop: int, /) -> Blob:
         width = self._leaf.width
-        if self._leaf.size == width and self._leaf.convert is None:
+        if width and width == self._leaf.size and self._leaf.convert is None:
             return self._slice(start * width, (stop - start) * width)
         return Bytes(b"".join(read_all(self.stored(number)) for number in range(start, stop)))
 

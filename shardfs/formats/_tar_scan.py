@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _LOOK = 3 * BLOCK
 # Behind a small member the next headers are read along.
 _NEAR, _LOOK_FAR = 4 * BLOCK, 32 * BLOCK
-# How much is looked at a time for the next header behind damage.
+# The most that is looked at a time for the next header behind damage.
 _STRIDE = 1 << 20
 # Guesses: the longest extended header and the longest name that are not taken for damage.
 _MAX_METADATA = 4 << 20
@@ -298,14 +298,14 @@ def _pax_size(digits: bytes | None, size: int) -> int:
 
 def next_header(blob: Blob, at: int, stop: int | None = None) -> int | None:
     """The offset of the first header from *at* on and before *stop*, at a multiple of 512; None where there is none."""
-    stride = _STRIDE
+    stride, damaged = _LOOK_FAR, False
     while stop is None or at < stop:
         try:
             window = bytes(blob.read(at, stride))
         except Corrupt:
-            if stride == BLOCK:
+            if damaged:
                 raise
-            stride = BLOCK  # up to the very place where a stream is damaged
+            stride, damaged = BLOCK, True  # up to the very place where a stream is damaged
             continue
         found = _tar.find_header(window)
         if found >= 0:
@@ -313,4 +313,5 @@ def next_header(blob: Blob, at: int, stop: int | None = None) -> int | None:
         if len(window) < stride:
             break
         at += stride
+        stride = stride if damaged else min(2 * stride, _STRIDE)
     return None

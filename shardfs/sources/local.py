@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import stat
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,8 @@ def open_source(source: str, options: Options) -> tuple[LocalStore, Sequence[str
     """The folder *source*; or the folder of a file, or of files by a glob or brace pattern, and their names."""
     place = os.path.abspath(source.removeprefix("file://"))
     if os.path.isdir(place):
-        return LocalStore(place, follow_links=options.follow_links), []
+        boundary = _hub_cache(place)
+        return LocalStore(place, follow_links=options.follow_links, boundary=boundary), []
     places = [place] if os.path.exists(place) else _expand(place)
     folders = {os.path.dirname(found) for found in places}
     if not places:
@@ -39,6 +41,19 @@ def open_source(source: str, options: Options) -> tuple[LocalStore, Sequence[str
     follow = options.follow_links or any(os.path.islink(found) for found in places)
     names = [os.path.basename(found) for found in places]
     return LocalStore(folders.pop(), follow_links=follow), names
+
+
+def _hub_cache(place: str) -> str | None:
+    """The Hub's cache folder that *place* lies in: a snapshot there is made of links to files elsewhere in the cache.
+
+    Layout: huggingface.co/docs/huggingface_hub/guides/manage-cache.
+    """
+    parts = os.path.realpath(place).split("/")
+    for number, part in enumerate(parts):
+        snapshots = "/".join([*parts[: number + 1], "snapshots"])
+        if re.fullmatch(r"(datasets|models|spaces)--.+--.+", part) and os.path.isdir(snapshots):
+            return "/".join(parts[:number]) or "/"
+    return None
 
 
 def _expand(pattern: str) -> list[str]:

@@ -98,6 +98,11 @@ class Runner:
             env={**self.env, **(env or {})},
         )
 
+    def place_source(self, folder: Path) -> None:
+        """Have *folder* as the source."""
+        shutil.rmtree(self.source, ignore_errors=True)
+        self.source.symlink_to(folder)
+
     def mount(self, *options: object) -> int:
         """Mount in the background; the daemon's number."""
         run = self("mount", self.source, self.place, *options)

@@ -345,7 +345,7 @@ def ipc(table: pa.Table, start: int, step: int, compression: str | None) -> byte
     return bytes(sink.getvalue().to_pybytes())
 
 
-def values(file: IpcFile, number: int, limit: int = 100) -> list[dict[str, Any]]:
+def batch_values(file: IpcFile, number: int, limit: int = 100) -> list[dict[str, Any]]:
     """The rows of a batch, *limit* at most."""
     batch = file.batch(number)
     names = [field.name for field in file.schema.fields]
@@ -364,7 +364,7 @@ def test_arrow_values_are_those_that_arrow_reads(
     batches = pa.ipc.open_file(data).read_all().to_batches()
     file = IpcFile(Bytes(data), FakeServices())
     for number, expected in enumerate(batches):
-        assert values(file, number) == expected.to_pylist()
+        assert batch_values(file, number) == expected.to_pylist()
 
 
 @given(rows=rows, changes=edits, cut=st.integers(0, 600))
@@ -376,7 +376,7 @@ def test_a_damaged_arrow_file_fails_or_has_values(
     try:
         file = IpcFile(Bytes(edited(data, changes, cut)), FakeServices())
         for number in range(len(file)):
-            values(file, number, 5)
+            batch_values(file, number, 5)
     except ShardfsError:
         return
     assert len(file)

@@ -115,7 +115,11 @@ def test_data_of_the_other_byte_order_is_unsupported() -> None:
 # --- where things lie --------------------------------------------------------------------------------------
 
 
-def test_rows_are_found_in_batches_of_any_length() -> None:
+@pytest.mark.parametrize("held", [0, 100])
+def test_rows_are_found_in_batches_of_any_length(
+    held: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_arrow_index, "_MOST_HELD", held)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, TABLE.schema) as writer:
         for start, stop in ((0, 3), (3, 3), (3, 4), (4, 10), (10, 10)):

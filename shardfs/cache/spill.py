@@ -112,7 +112,11 @@ class Spill:
         self._remove = weakref.finalize(self, _remove, self._descriptor, self._aside)
         fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._reading = _Growing(self._aside)
-        self.size = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes that were written."""
+        return self._reading.size()
 
     def append(self, data: memoryview) -> None:
         """Write *data* at the end. Raises NoRoom; the file is gone then."""
@@ -120,17 +124,16 @@ class Spill:
             raise NoRoom("the disk cache is closed")
         try:
             self._spills.reserve(len(data))
-            while data:
-                count = os.write(self._descriptor, data)
-                data = data[count:]
-                self.size += count
+            rest = data
+            while rest:
+                rest = rest[os.write(self._descriptor, rest) :]
         except OSError as error:
             self.discard()
             raise NoRoom(f"{self._aside}: {error.strerror}") from error
         except NoRoom:
             self.discard()
             raise
-        self._reading.grow(self.size)
+        self._reading.grow(len(data))
 
     def read(self, offset: int, length: int) -> memoryview:
         """Bytes that were written. Obeys ``no_wait``."""
@@ -159,7 +162,7 @@ class _Growing(LocalFile):
         super().__init__(place, "disk cache")
 
     def grow(self, size: int) -> None:
-        self._size = size
+        self._size += size
 
 
 def _remove(descriptor: int, place: str) -> None:

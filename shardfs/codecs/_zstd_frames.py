@@ -23,6 +23,8 @@ _SIZE_FORMATS = (None, struct.Struct("<H"), struct.Struct("<I"), struct.Struct("
 _BLOCK_HEADER = 3
 _MAX_BLOCK = 128 << 10
 _RLE, _RESERVED = 1, 3
+# A guess: so many blocks, on an average, come to the bytes of a full one at least.
+_BLOCKS = 4
 
 # https://github.com/facebook/zstd/blob/dev/contrib/seekable_format/zstd_seekable_compression_format.md
 _SEEK_TABLE = 0x184D2A5E
@@ -110,8 +112,9 @@ def _blocks_stop(blob: Blob, at: int, size: int | None, largest: int | None) -> 
     """Where the blocks of a frame end that begin at *at*."""
     if largest is not None and size is not None and size > largest:
         raise TooLarge(f"a zstd frame of {size} bytes")
-    # What does not say its size is taken to hold full blocks.
-    most = largest // _MAX_BLOCK + 1 if largest is not None and size is None else None
+    most = None
+    if largest is not None and size is None:  # then the number of blocks must tell
+        most = _BLOCKS * (largest // _MAX_BLOCK + 1)
     count, is_last = 0, False
     while not is_last:
         if count == most:

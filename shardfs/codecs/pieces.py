@@ -17,7 +17,7 @@ from cachetools import LRUCache
 
 from shardfs.blob import Slice, clip, may_wait, read_exactly
 from shardfs.codecs.inflated import Inflated
-from shardfs.errors import Corrupt, ShardfsError, Unreadable, WouldBlock
+from shardfs.errors import Corrupt, Unreadable, WouldBlock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -169,6 +169,8 @@ class Pieced:
         table = self._load(kept)
         self._table, self._complete = table or PieceTable(), table is not None
         self._finder: Iterator[Piece] | None = None
+        self._problem = ""
+        """Why no more pieces can be found."""
 
     def size(self) -> int:
         self._reach(None)
@@ -188,34 +190,45 @@ class Pieced:
 
     def _reach(self, stop: int | None) -> None:
         """Know the pieces up to *stop*, or all."""
-        while not self._complete and (stop is None or self._table.size < stop):
+        while not self._is_known(stop):
             if not may_wait():
                 raise WouldBlock
             with self._finding:
-                # Another thread may have come here first: then there is nothing to do, or less.
-                if not self._complete and (stop is None or self._table.size < stop):
+                if not self._is_known(stop):  # another thread may have come here first
                     self._find_next()
+
+    def _is_known(self, stop: int | None) -> bool:
+        if self._complete or (stop is not None and self._table.size >= stop):
+            return True
+        if self._problem:
+            raise Unsuited(self._problem)
+        return False
 
     def _find_next(self) -> None:
         if self._finder is None:
             found = self._indexer.pieces(self._blob, self._largest)
             self._finder = islice(found, len(self._table), None)
+        finder, self._finder = (
+            self._finder,
+            None,
+        )  # what has failed must not look as if it had ended
         try:
-            piece = next(self._finder, None)
-            if piece is not None:
-                self._table.append(piece)
-        except Corrupt as error:
-            raise Unsuited(error.message) from error
-        except ShardfsError:  # another try may go better
-            self._finder = None
-            raise
-        if piece is None:
-            self._finish()
-        elif piece.content is not None:
-            self._piece(len(self._table) - 1).fill(piece.content)
+            piece = next(finder, None)
+            if piece is None:
+                self._finish()
+                return
+            if piece.content is not None:
+                made = self._open(piece.first, piece.last, piece.size, piece.state)
+                made.fill(piece.content)
+                with self._pieces_lock:
+                    self._pieces[len(self._table)] = made
+            self._table.append(piece)
+        except (Corrupt, Unsuited) as error:
+            self._problem = str(error)
+            return
+        self._finder = finder
 
     def _finish(self) -> None:
-        self._finder = None
         # The states of the new table stay on disk.
         self._table = self._load(self._keep(self._table.pack())) or self._table
         self._complete = True
@@ -233,11 +246,15 @@ class Pieced:
         with self._pieces_lock:
             piece = self._pieces.get(index)
             if piece is None:
-                table = self._table
-                first, last = table.firsts[index], table.lasts[index]
-                size = table.ends[index] - table.start(index)
-                part = Slice(self._blob, first, last - first)
-                stored, codec = self._indexer.open(part, table.state(index))
-                piece = Inflated(stored, codec, size, memory=self._memory, limit=size)
-                self._pieces[index] = piece
+                table, start = self._table, self._table.start(index)
+                piece = self._pieces[index] = self._open(
+                    table.firsts[index],
+                    table.lasts[index],
+                    table.ends[index] - start,
+                    table.state(index),
+                )
             return piece
+
+    def _open(self, first: int, last: int, size: int, state: bytes) -> Inflated:
+        stored, codec = self._indexer.open(Slice(self._blob, first, last - first), state)
+        return Inflated(stored, codec, size, memory=self._memory, limit=size)

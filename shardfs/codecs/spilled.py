@@ -30,6 +30,10 @@ class Spilled:
         """With *keep*, the file stays for later mounts once it is whole."""
         self._pass, self._spill, self._keep = Pass(blob, codec, limit), spill, keep
         self._lock = threading.Lock()
+        self._ended = False
+        """Whether all that the pass made is written, and no more will come."""
+        self._problem = ""
+        """Why there is no room for more."""
 
     def size(self) -> int:
         self._reach(None)
@@ -43,7 +47,9 @@ class Spilled:
     def _reach(self, stop: int | None) -> None:
         """Have all bytes before *stop*, or simply all."""
         while stop is None or self._spill.size < stop:
-            if self._pass.ended:
+            if self._problem:
+                raise Unsuited(self._problem)
+            if self._ended:
                 if self._pass.failure is not None:
                     raise self._pass.failure.again()
                 return
@@ -51,7 +57,8 @@ class Spilled:
                 raise WouldBlock
             with self._lock:
                 # Another thread may have come here first.
-                if not self._pass.ended and (stop is None or self._spill.size < stop):
+                is_there = stop is not None and self._spill.size >= stop
+                if not (is_there or self._ended or self._problem):
                     self._turn()
 
     def _turn(self) -> None:
@@ -60,6 +67,8 @@ class Spilled:
         try:
             self._spill.append(target[:count])
         except NoRoom as error:
-            raise Unsuited(str(error)) from error
+            self._problem = str(error)
+            return
         if self._keep and self._pass.ended and self._pass.failure is None:
             self._spill.finish()
+        self._ended = self._pass.ended

@@ -9,8 +9,6 @@ read.
 from __future__ import annotations
 
 import contextlib
-import sqlite3
-import tempfile
 import time
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
@@ -180,6 +178,8 @@ def _database(store: Store, path: str) -> Iterator[str]:
         return
     if blob.size() > _MAX_DATABASE:
         raise Corrupt("is larger than any index that is worth it")
+    import tempfile
+
     with tempfile.NamedTemporaryFile(prefix="shardfs-") as file:
         for at in range(0, blob.size(), _COPIED_AT_A_TIME):
             file.write(blob.read(at, _COPIED_AT_A_TIME))
@@ -189,6 +189,8 @@ def _database(store: Store, path: str) -> Iterator[str]:
 
 def _query(place: str, number: int, limit: int) -> list[tuple[object, object, object]]:
     """(name, offset, size) of the members of an archive. A database of unknown origin gets little time."""
+    import sqlite3  # here, since most archives have no such index
+
     end = time.monotonic() + _MAX_SECONDS
     # Immutable: neither locks nor journals are looked at, and nothing is written.
     address = f"file:{quote(to_bytes(place))}?mode=ro&immutable=1"

@@ -22,8 +22,8 @@ from io import BytesIO
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from shardfs.blob import read_exactly
-from shardfs.errors import Corrupt, TooLarge
+from shardfs.blob import may_wait, read_exactly
+from shardfs.errors import Corrupt, TooLarge, WouldBlock
 from shardfs.formats._tar import BLOCK
 
 if TYPE_CHECKING:
@@ -41,6 +41,10 @@ SPECIAL = 1 << 31
 # What an extra is: a member out of the reach of 32 bits; a sparse one with its parts; a broken one with the reason.
 FAR, SPARSE, BROKEN = 0, 1, 2
 
+# The most members of a record or folder: half a kilobyte each while they are looked at.
+_MAX_TOGETHER = 1 << 20
+# So many take longer to look at than others should wait.
+_MANY = 1 << 12
 _SLOTS_READ = 16
 _COLUMNS_READ = 1 << 14
 
@@ -166,8 +170,12 @@ class MemberTable:
         return None
 
     def members(self, group: int) -> list[Stored]:
-        """The members of a group in the order of the archive."""
+        """The members of a group in the order of the archive. Raises TooLarge."""
         (first, _), (last, _) = self._bounds(group)
+        if last - first > _MAX_TOGETHER:
+            raise TooLarge(f"{last - first} members are more than can be shown together")
+        if last - first > _MANY and not may_wait():
+            raise WouldBlock
         rows = self._read(self._rows + ROW.size * first, ROW.size * (last - first + 1)).cast("I")
         begin = rows[2]
         rests = bytes(self._read(self._rests + begin, rows[-1] - begin))

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from shardfs.blob import Blob
     from shardfs.formats._tar_members import Stored
 
+# Members are files that have their names; what their bytes are is not asked.
+_STORED = Encoded()
 # How long the scan goes on before those who wait for it look how far it has come. A guess.
 _TURN = 0.005
 # Tables up to this size are held in memory: a few hundred shards may be open, and descriptors are scarce.
@@ -160,7 +162,7 @@ class TarShard:
             blob = Checked(archive.blob, Part(to_bytes(path), member.offset, member.size))
         else:
             blob = Slice(archive.blob, member.offset, member.size)
-        return Field(rest, Encoded(hint=name), blob, filename=name)
+        return Field(rest, _STORED, blob, filename=name)
 
     # --- scanning ---
 

@@ -37,7 +37,7 @@ _FIRST_HEADER = 1 << 20
 # The fewest bytes that a compressed member takes: a header has numbers that differ from those of its neighbours.
 # A guess, which bounds what a small file can make us hold.
 _MEMBER_BYTES = 8
-_FREE_MEMBERS = 1 << 20
+_FREE_MEMBERS = 1 << 16
 
 _MAGIC = (
     (b"\x1f\x8b\x08", "gz"),

@@ -81,24 +81,35 @@ MAX_FILES = (1 << _FILE_BITS) - 1
 _BESIDE = 1 << 60
 
 
+class Beside(NamedTuple):
+    """The files directly in a folder: name, record and field of each in order, and where each name is among them."""
+
+    files: list[tuple[str, int, int]]
+    positions: dict[str, int]
+
+
 class RecordLayout:
     """A folder a record."""
 
     def __init__(self, records: Records, keys: Keys) -> None:
         self._records, self._keys = records, keys
+        # Those of the folder that was looked at last: a tar archive may have thousands of files without a key.
+        self._last: tuple[int, Beside] | None = None
 
     def scan(self, folder: int, start: int, /) -> Iterator[Item]:
         if start < _BESIDE:
             yield from self._children(folder, start)
-        beside = enumerate(self._beside(folder), 1)
-        for position, (name, record, field) in islice(beside, max(start - _BESIDE, 0), None):
-            yield Item(_BESIDE + position, name, record, field)
+        begin, files = max(start - _BESIDE, 0), self._beside(folder).files
+        for position in range(begin, len(files)):
+            yield Item(_BESIDE + position + 1, *files[position])
 
     def find(self, folder: int, name: str, /) -> tuple[int, int] | None:
         found = self._find_child(folder, name)
         if found is not None:
             return found
-        return next(((r, field) for file, r, field in self._beside(folder) if file == name), None)
+        beside = self._beside(folder)
+        position = beside.positions.get(name)
+        return None if position is None else beside.files[position][1:]
 
     def described(self, folder: int, /) -> int | None:
         if SHARD_ROOT < folder < INNER:
@@ -115,8 +126,16 @@ class RecordLayout:
         record = self._keys.find(folder, name)
         return None if record is None else (record, FOLDER)
 
-    def _beside(self, folder: int) -> list[tuple[str, int, int]]:
-        """(name, record, field) of the files directly in a folder: `name~1` where a record or folder has their name."""
+    def _beside(self, folder: int) -> Beside:
+        last = self._last
+        if last is None or last[0] != folder:
+            files = self._files_beside(folder)
+            names = {name: position for position, (name, _, _) in enumerate(files)}
+            self._last = last = folder, Beside(files, names)
+        return last[1]
+
+    def _files_beside(self, folder: int) -> list[tuple[str, int, int]]:
+        """What stands directly in a folder: `name~1` where a record or folder has a file's name."""
         files = [
             (file.name, record, field)
             for record in self._keys.own_records(folder)

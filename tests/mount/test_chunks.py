@@ -77,7 +77,7 @@ def test_the_first_record_does_not_wait_for_the_last(
 
 
 def test_small_reads_cost_about_what_large_ones_do(shardfs: Runner, daemon: int) -> None:
-    file = shardfs.place / f"one/000000/data.bin"
+    file = shardfs.place / "one/000000/data.bin"
     content = big.record(0, LARGE)
     assert file.read_bytes() == content
     spent = {}

@@ -8,8 +8,8 @@ import pytest
 
 from shardfs.blob import Blob, Bytes, clip, no_wait, read_all
 from shardfs.cache.memory import Derived, Memory
-from shardfs.errors import Corrupt, Unreadable, WouldBlock
-from shardfs.formats import _tar_shard
+from shardfs.errors import Corrupt, TooLarge, Unreadable, WouldBlock
+from shardfs.formats import _tar_members, _tar_shard
 from shardfs.formats._tar_shard import Archive, TarShard, held
 from shardfs.model import Encoded
 from tests.fakes import SlowBlob
@@ -72,7 +72,7 @@ def test_a_record_has_its_members_as_fields() -> None:
     assert [field.name for field in fields] == ["left.JPG", "txt"]
     assert [field.filename for field in fields] == ["a.left.JPG", "a.txt"]
     assert [bytes(read_all(field.data)) for field in fields] == [b"left", b"text"]
-    assert fields[0].kind == Encoded(hint="a.left.JPG")
+    assert fields[0].kind == Encoded()
     assert shard.columns == ["left.JPG", "txt"]
     assert (shard.key(0), shard.find("d/a"), shard.find("a")) == ("d/a", 0, None)
 
@@ -135,6 +135,19 @@ def test_more_members_than_can_be_are_reported() -> None:
     )
     assert len(shard) == 3
     assert faults == ["only the first 3 members are shown"]
+
+
+def test_groups_of_many_members_are_nothing_to_wait_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_tar_members, "_MANY", 3)
+    monkeypatch.setattr(_tar_members, "_MAX_TOGETHER", 4)
+    shard = shard_of(archive(*(member(f"{key}.{n}") for key in range(3, 6) for n in range(key))))
+    assert [len(shard.fields(number)) for number in (0, 1)] == [3, 4]
+    with pytest.raises(TooLarge, match="5 members"):
+        shard.fields(2)
+    with no_wait():
+        assert len(shard.fields(0)) == 3
+        with pytest.raises(WouldBlock):
+            shard.fields(1)
 
 
 # --- a scan that goes on ---

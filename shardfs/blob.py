@@ -121,7 +121,9 @@ class Slice:
             raise Corrupt(f"a range of {length} bytes at offset {start}")
         if type(parent) is Slice and start + length <= parent.length:
             start, parent = parent.start + start, parent.parent  # one step less in every read
-        self.parent, self.start, self.length = parent, start, length
+        self.parent: Blob = parent
+        self.start: int = start
+        self.length: int = length
 
     def size(self) -> int:
         return self.length

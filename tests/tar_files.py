@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from shardfs.blob import Blob, Bytes
 from shardfs.formats._tar import BLOCK, END, padded
+from shardfs.formats._tar_scan import Member, TarReader
 
 
 def header(
@@ -63,3 +67,27 @@ def pax_records(*records: tuple[str, str], kind: bytes = b"x") -> bytes:
 def archive(*members: bytes) -> bytes:
     """An archive with its two end blocks."""
     return b"".join(members) + 2 * END
+
+
+class Walk(NamedTuple):
+    """What a walk over an archive has found."""
+
+    members: list[Member]
+    faults: list[tuple[str, int]]
+    cut: str
+
+    @property
+    def names(self) -> list[bytes]:
+        return [member.name for member in self.members]
+
+
+def walk(data: bytes | Blob, *, size_is_known: bool = True) -> Walk:
+    blob = Bytes(data) if isinstance(data, bytes) else data
+    faults: list[tuple[str, int]] = []
+    size = blob.size() if size_is_known else None
+    reader = TarReader(blob, size, lambda message, offset: faults.append((message, offset)))
+    members = []
+    while (found := reader.next()) is not None:
+        members.append(found)
+    assert reader.next() is None
+    return Walk(members, faults, reader.cut)

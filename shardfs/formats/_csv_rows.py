@@ -27,8 +27,7 @@ _REGULAR = 0.9
 _ENDS = re.compile(rb"[\r\n]*")
 _MORE_ENDS = re.compile(rb"[\r\n]+")
 _LINES = re.compile(rb"\n\n*")
-# The rest of a quoted cell. It ends at a single quotation mark, and nowhere earlier.
-_REST = re.compile(rb'[^"]*(?:""[^"]*)*"(?!")')
+_RUN = re.compile(rb'"+')
 _LINE_END = re.compile(rb"\r\n?|\n")
 
 # Where a finder stands: before a row, at the beginning of a cell, in a cell, in quotation marks, behind one in there.
@@ -100,10 +99,9 @@ class CsvRows:
             self._state = _QUOTED if is_quote else _PLAIN
             begin += is_quote
         if self._state == _QUOTED:
-            rest = _REST.match(data, begin)
-            if rest is None:
+            begin = _closed(data, begin)
+            if begin < 0:
                 return len(data)
-            begin = rest.end()
             self._state = _HALF if begin == len(data) else _PLAIN
         return begin
 
@@ -129,8 +127,13 @@ class CsvRows:
             self._state = _CELL if data.endswith(self._delimiter) else _PLAIN
 
 
+def _closed(data: bytes, at: int) -> int:
+    """Where quotation marks end that are open at *at*: with a run of an odd number. -1 where that is not in *data*."""
+    return next((run.end() for run in _RUN.finditer(data, at) if len(run[0]) % 2), -1)
+
+
 class Cell(NamedTuple):
-    """Where a cell lies in a row; *quoted*: in its quotation marks, and not as it is meant."""
+    """Where a cell lies in a row; *quoted*: with its quotation marks, since what is between them is not all of it."""
 
     begin: int
     end: int
@@ -138,37 +141,34 @@ class Cell(NamedTuple):
 
 
 @lru_cache(maxsize=8)
-def _cell(delimiter: bytes) -> re.Pattern[bytes]:
-    """A cell and what ends it. Groups: what is in quotation marks, what stands bare (behind them), the end."""
+def _bare(delimiter: bytes) -> re.Pattern[bytes]:
+    """What stands outside of quotation marks in a cell, and what ends it."""
     d = re.escape(delimiter)
-    return re.compile(rb'(?:"([^"]*(?:""[^"]*)*)"(?!"))?([^%b\r\n]*)(%b|\r\n?|\n|\Z)' % (d, d))
+    return re.compile(rb"([^%b\r\n]*)(%b|\r\n?|\n|\Z)" % (d, d))
 
 
 def cells(row: bytes, delimiter: bytes) -> Iterator[Cell]:
     """The cells of the first row in *row*. Raises Corrupt where quotation marks are not closed."""
-    find, at, mark = _cell(delimiter).match, 0, delimiter
+    find, at, mark = _bare(delimiter).match, 0, delimiter
     while mark == delimiter:
-        found = find(row, at)
+        quoted = row.startswith(_QUOTE, at)
+        closed = _closed(row, at + 1) if quoted else at
+        found = find(row, closed) if closed >= 0 else None
         if found is None:
-            raise Corrupt(f"no cell at byte {at}")
-        inside, bare = found.span(1), found.span(2)
-        if inside[0] < 0 and row.startswith(_QUOTE, at):
             raise Corrupt(f"quotation marks are opened at byte {at} of the row and not closed")
-        if inside[0] < 0:
-            yield Cell(*bare, quoted=False)
-        elif bare[0] == bare[1] and row.find(_QUOTE, *inside) < 0:
-            yield Cell(*inside, quoted=False)
+        end, mark = found.end(1), found[2]
+        if not quoted:
+            yield Cell(at, end, quoted=False)
+        elif end == closed and row.find(_QUOTE, at + 1, end - 1) < 0:
+            yield Cell(at + 1, end - 1, quoted=False)
         else:
-            yield Cell(at, bare[1], quoted=True)
-        at, mark = found.end(), found[3]
+            yield Cell(at, end, quoted=True)
+        at = found.end()
 
 
 def unquoted(cell: bytes) -> bytes:
-    """What a cell in quotation marks means; what stands behind them belongs to it."""
-    end = 1
-    found = _REST.match(cell, 1)
-    if found:
-        end = found.end()
+    """What a cell that begins with quotation marks means; what stands behind them belongs to it."""
+    end = _closed(cell, 1)
     return cell[1 : end - 1].replace(b'""', _QUOTE) + cell[end:]
 
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _IN_STRING = re.compile(r'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)
 _MARKS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|["\[\]{},]', re.DOTALL)
+# Looking at what is no JSON takes time that grows with all the text around it: after so many, it is no longer done.
+_MAX_BAD = 1000
 _DEPTH = {"[": 1, "{": 1, "]": -1, "}": -1}
 
 
@@ -35,6 +37,7 @@ class Items:
         self.fault = ""
         self._state = _State.BEFORE
         self._item = _Item()
+        self._bad = 0
 
     @property
     def between(self) -> bool:
@@ -75,10 +78,12 @@ class Items:
 
     def _pass(self, text: str, place: int) -> int:
         """Where the item at *place* ends, the end of *text* where that is not in there."""
-        try:
-            end = value_end(text, place)
-        except (ValueError, RecursionError):
-            return self._skip_new(text, place)
+        end = len(text)
+        if self._bad < _MAX_BAD:
+            try:
+                end = value_end(text, place)
+            except (ValueError, RecursionError):
+                self._bad += 1
         if end == len(text):  # a number may go on
             return self._skip_new(text, place)
         self._state = _State.BEHIND

@@ -9,7 +9,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from shardfs.blob import Slice
-from shardfs.errors import Corrupt
+from shardfs.errors import Corrupt, TooLarge
 from shardfs.formats._json_items import Items
 from shardfs.formats._json_text import (
     MAX_PARSED,
@@ -166,8 +166,8 @@ def table_of(text: str) -> list[tuple[str, list[Member]]] | None:
         for name, begin, _ in columns:
             if text[begin] != "{":
                 return None
-            table.append((name, members(text, begin)[0]))
-    except (ValueError, RecursionError):
+            table.append((name, members(text, begin, limit=MAX_PARSED)[0]))
+    except (ValueError, RecursionError, TooLarge):
         return None
     keys = [str(row) for row in range(len(table[0][1]))]
     if not keys or any([row.name for row in rows] != keys for _, rows in table):

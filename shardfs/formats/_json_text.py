@@ -12,8 +12,9 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from shardfs.errors import Corrupt
+from shardfs.errors import Corrupt, TooLarge
 from shardfs.formats._json import compact, parse
+from shardfs.formats._table import MAX_ITEMS
 from shardfs.model import Kind, Rendered
 
 MAX_PARSED = 4 << 20
@@ -38,11 +39,12 @@ class Member(NamedTuple):
     end: int
 
 
-def members(text: str, at: int = 0) -> tuple[list[Member], int]:
+def members(text: str, at: int = 0, *, limit: int = MAX_ITEMS) -> tuple[list[Member], int]:
     """The members of the object at *at*, and where it ends.
 
     Raises:
         ValueError, RecursionError: it is no JSON object, or nested too deeply.
+        TooLarge: it has more than *limit* members.
     """
     found = []
     at = _after("{", text, at)
@@ -53,6 +55,8 @@ def members(text: str, at: int = 0) -> tuple[list[Member], int]:
         end = value_end(text, at)
         begin = _after(":", text, end)
         stop = value_end(text, begin)
+        if len(found) == limit:
+            raise TooLarge(f"more than {limit} members")
         found.append(Member(_name(text[at:end]), begin, stop))
         at = space_end(text, stop)
         more = text[at : at + 1] == ","

@@ -41,8 +41,8 @@ class LeafRow:
     def is_null(self) -> bool | None:
         """Whether its only value is null, so far as the file says it of the whole chunk; else None."""
         place, leaf = self._chunk.place, self._chunk.leaf
-        # Statistics that pyarrow writes of dictionaries in structs leave out the structs that are null.
-        is_sure = leaf.alone or (not leaf.depth and not place.dictionary)
+        # Statistics that pyarrow writes of Arrow's dictionaries in structs leave out the structs that are null.
+        is_sure = not leaf.depth and (leaf.counted or not place.dictionary)
         if not is_sure or place.nulls not in (0, place.values):
             return None
         return place.nulls > 0
@@ -61,10 +61,10 @@ class LeafRow:
         """The bytes of the value in a slot. Raises Corrupt."""
         for part in self._parts():
             if slot < part.stop - part.start:
-                first, end = self._ranks(part, slot, slot + 1)
-                if first == end:
+                number = part.page.definitions.find(part.start + slot)
+                if number is None:
                     raise Corrupt("a Parquet value that is null, against what its column says")
-                return part.page.values().stored(first)
+                return part.page.values().stored(number)
             slot -= part.stop - part.start
         raise Corrupt(f"a Parquet row without its value {slot}")
 

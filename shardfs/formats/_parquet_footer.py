@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 MAGIC = b"PAR1"
 _ENCRYPTED = b"PARE"
 _END = struct.Struct("<I4s")
-# A guess: a million row groups of a few columns.
-_MAX_FOOTER = 512 << 20
+# Guesses: a million row groups of a few columns have such a footer.
+_MAX_FOOTER, _MAX_GROUPS = 512 << 20, 1 << 22
 # What the tree has numbers for.
 _MAX_ROWS = (1 << 32) - 2
 _ROW_GROUPS, _ROWS = 4, 3
@@ -121,6 +121,8 @@ def summarize(footer: bytes) -> Summary:
         count, kind, at = list_head(footer, at)
         if count and kind != STRUCT:
             raise Corrupt("a Parquet footer whose row groups are no structs")
+        if count > _MAX_GROUPS:
+            raise TooLarge(f"a Parquet file of {count} row groups, more than {_MAX_GROUPS}")
         for _ in range(count):
             places.append(at)
             rows, at = _row_count(footer, at)

@@ -175,6 +175,13 @@ class Levels:
         """Those of some slots, as bytes."""
         return self._runs().span(start, stop) if self._limit else bytes(stop - start)
 
+    def find(self, slot: int) -> int | None:
+        """How many before *slot* are the limit, None where that one is not."""
+        if not self._limit:
+            return slot
+        runs = self._runs()
+        return runs.rank(slot, self._limit) if runs[slot] == self._limit else None
+
     def rank(self, slot: int) -> int:
         """How many before *slot* are the limit."""
         return self._runs().rank(slot, self._limit) if self._limit else slot

@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple
 
-from shardfs.blob import read_all, read_exactly
+from shardfs.blob import read_exactly
 from shardfs.errors import Corrupt
 from shardfs.formats._parquet_thrift import varint
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 # The longest run of packed values that is kept as one, so that few have to be unpacked to find or count some.
 _MAX_PACKED = 128
 _MAX_WIDTH = 32
+_ALL = 1 << 62
 
 
 class RunTable(NamedTuple):
@@ -46,7 +47,7 @@ class RunTable(NamedTuple):
     @classmethod
     def of(cls, blob: Blob) -> RunTable:
         """The table that ``to_bytes`` made."""
-        numbers = read_all(blob).cast("q")
+        numbers = blob.read(0, _ALL).cast("q")
         count = numbers[0]
         return cls(numbers[1 : count + 1], numbers[count + 1 :][:count], numbers[2 * count + 1 :])
 
@@ -153,7 +154,12 @@ class Runs:
     def __getitem__(self, index: int) -> int:
         run = self._run(index)
         word = self._words[run]
-        return word if word >= 0 else self._packed(run)[index - self._firsts[run]]
+        if word >= 0:
+            return word
+        byte, bit = divmod((index - self._firsts[run]) * self._width, 8)
+        size = -(-(bit + self._width) // 8)
+        data = read_exactly(self._data, ~word + byte, size, "a packed Parquet value")
+        return int.from_bytes(data, "little") >> bit & (1 << self._width) - 1
 
     def rank(self, stop: int, counted: int) -> int:
         """How many of the values before *stop* are *counted*, the limit that ``find_levels`` was given."""

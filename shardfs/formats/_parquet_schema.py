@@ -59,7 +59,7 @@ class Leaf:
         convert: what makes Arrow's bytes, where they are others.
         levels: the largest definition level, at which a value is there.
         depth: the largest repetition level: how many lists stand around it.
-        alone: whether it is a column by itself.
+        counted: whether the statistics of a chunk can be relied on to count its nulls.
     """
 
     number: int
@@ -69,7 +69,7 @@ class Leaf:
     convert: Converter | None
     levels: int
     depth: int
-    alone: bool
+    counted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +122,10 @@ def _physical(element: Struct) -> Physical:
         raise Unsupported(f"a Parquet column of type {element.number(1)}") from None
 
 
-def nodes_of(root: Element, fields: Sequence[ArrowField]) -> list[Node | Corrupt]:
+def nodes_of(root: Element, fields: Sequence[ArrowField], *, typed: bool) -> list[Node | Corrupt]:
     """The columns below *root*, which are *fields*; what is wrong with one where it is not stored as it should be.
+
+    *typed* tells whether the file has the types of an Arrow table in it, and *fields* are of these.
 
     Raises:
         Corrupt: there are not as many.
@@ -134,7 +136,7 @@ def nodes_of(root: Element, fields: Sequence[ArrowField]) -> list[Node | Corrupt
     first = 0
     for element, field in zip(root.children, fields, strict=True):
         try:
-            nodes.append(_Shaper(element, first).node(element, field, _Around()))
+            nodes.append(_Shaper(element, first, typed=typed).node(element, field, _Around()))
         except Corrupt as error:
             nodes.append(error)
         first += sum(1 for _ in element.leaves())
@@ -158,9 +160,9 @@ class _Around(NamedTuple):
 class _Shaper:
     """Brings a column of the file, where lists and maps are two groups each, into the shape of Arrow's."""
 
-    def __init__(self, column: Element, first: int) -> None:
+    def __init__(self, column: Element, first: int, *, typed: bool) -> None:
         """Number its leaves from *first* on."""
-        self._column, self._count = column, first
+        self._column, self._count, self._typed = column, first, typed
 
     def node(self, element: Element, field: ArrowField, around: _Around) -> Node:
         """An element of which nothing was looked at yet."""
@@ -197,8 +199,8 @@ class _Shaper:
             raise _misfit(field)
         number, self._count = self._count, self._count + 1
         size = width if type_.type is Type.NULL else type_.size
-        alone = element is self._column
-        return Leaf(number, physical, width, size, convert, around.level, around.depth, alone)
+        counted = element is self._column or (self._typed and field.dictionary is None)
+        return Leaf(number, physical, width, size, convert, around.level, around.depth, counted)
 
     def _repeated(self, element: Element, field: ArrowField, around: _Around) -> Node:
         """The item of a list or the entry of a map: the repeated group, or what stands alone in it."""

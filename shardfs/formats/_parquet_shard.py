@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 SUFFIXES = (".parquet", ".geoparquet", ".gpq")
 
 _VERSION = "parquet footer 1"
+# The key of the schema that Arrow's writers put beside the file's own.
+_ARROW = b"ARROW:schema"
 # Footers that are remembered: those of thousands of row groups, which take a second and more to pass over.
 _WORTH = 4 << 20
 # Row groups, and pages beyond one for each column, that are found again. Guesses: readers go in order.
@@ -59,7 +61,9 @@ class ParquetShard(NumberedKeys):
         self._summary = _read_summary(file, self._footer, remember)
         said = read_struct(self._summary.head)[0]
         root, schema = parse_elements(said.structs(2)), arrow_schema(self._summary.head)
-        self._nodes, self._columns = nodes_of(root, schema.fields), columns_of(schema)
+        typed = any(pair.binary(1, b"") == _ARROW for pair in said.structs(5))
+        self._nodes = nodes_of(root, schema.fields, typed=typed)
+        self._columns = columns_of(schema)
         self.columns: Sequence[str] = tuple(dict.fromkeys(c.name for c in self._columns))
         self._width = sum(1 for _ in root.leaves())
         recent = 2 * self._width + _RECENT_PAGES

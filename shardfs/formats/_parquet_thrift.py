@@ -17,6 +17,8 @@ _INTEGERS = (4, 5, I64)
 _SIZES = {_TRUE: 0, _FALSE: 0, _BYTE: 1, _DOUBLE: 8, _UUID: 16}
 # How deep structs and lists may stand in one another; Parquet's own stand 7 deep.
 _MAX_DEPTH = 24
+# Items of lists in all, which take memory beyond their bytes: a thousand columns have some thirty thousand. A guess.
+_MAX_ITEMS = 1 << 20
 # Seven bits a byte: what 64 bits take.
 _MAX_VARINT = 10
 
@@ -66,7 +68,8 @@ class Struct:
 def read_struct(data: bytes, at: int = 0) -> tuple[Struct, int]:
     """The struct that begins at *at*, and where it ends. Raises Corrupt."""
     try:
-        return _struct(data, at, 0)
+        reader = _Reader(data, at)
+        return reader.struct(0), reader.at
     except IndexError:
         raise Corrupt(f"Parquet metadata ends within its {len(data)} bytes") from None
 
@@ -119,45 +122,51 @@ def zigzag(value: int) -> int:
     return value >> 1 ^ -(value & 1)
 
 
-def _struct(data: bytes, at: int, depth: int) -> tuple[Struct, int]:
-    fields: dict[int, object] = {}
-    number = 0
-    while True:
-        number, kind, at = field_head(data, at, number)
-        if not kind:
-            return Struct(fields), at
-        if kind <= _FALSE:
-            fields[number] = kind == _TRUE
-        elif kind in _INTEGERS:
-            value, at = varint(data, at)
-            fields[number] = zigzag(value)
-        elif kind in (_BINARY, LIST, _SET, STRUCT):
-            fields[number], at = _value(data, at, kind, depth + 1)
-        else:
-            at = _skip(data, at, kind, depth + 1)
+class _Reader:
+    """Values one behind the other."""
 
+    __slots__ = ("_data", "_items", "at")
 
-def _value(data: bytes, at: int, kind: int, depth: int) -> tuple[object, int]:
-    if depth > _MAX_DEPTH:
-        raise Corrupt("Parquet metadata that is nested too deeply")
-    if kind == STRUCT:
-        return _struct(data, at, depth)
-    if kind in (LIST, _SET):
-        count, inner, at = list_head(data, at)
-        items = []
-        for _ in range(count):
-            item, at = _value(data, at, inner, depth + 1)
-            items.append(item)
-        return items, at
-    if kind == _BINARY:
-        length, at = varint(data, at)
-        if length > len(data) - at:
-            raise IndexError
-        return data[at : at + length], at + length
-    if kind in _INTEGERS:
-        value, at = varint(data, at)
-        return zigzag(value), at
-    return None, _skip(data, at, _BYTE if kind in (_TRUE, _FALSE) else kind, depth)
+    def __init__(self, data: bytes, at: int) -> None:
+        self._data, self.at, self._items = data, at, _MAX_ITEMS
+
+    def struct(self, depth: int) -> Struct:
+        if depth > _MAX_DEPTH:
+            raise Corrupt("Parquet metadata that is nested too deeply")
+        fields: dict[int, object] = {}
+        number = 0
+        while True:
+            number, kind, self.at = field_head(self._data, self.at, number)
+            if not kind:
+                return Struct(fields)
+            fields[number] = kind == _TRUE if kind <= _FALSE else self._value(kind, depth)
+
+    def _value(self, kind: int, depth: int) -> object:
+        if kind in _INTEGERS:
+            return zigzag(self._varint())
+        if kind == _BINARY:
+            length = self._varint()
+            start, self.at = self.at, self.at + length
+            if self.at > len(self._data):
+                raise IndexError
+            return self._data[start : self.at]
+        if kind == STRUCT:
+            return self.struct(depth + 1)
+        if kind in (LIST, _SET):
+            return self._list(depth + 1)
+        self.at = skip(self._data, self.at, _BYTE if kind <= _FALSE else kind)
+        return None
+
+    def _list(self, depth: int) -> list[object]:
+        count, kind, self.at = list_head(self._data, self.at)
+        self._items -= count
+        if depth > _MAX_DEPTH or self._items < 0:
+            raise Corrupt("Parquet metadata that are nested too deeply or have too many parts")
+        return [self._value(kind, depth) for _ in range(count)]
+
+    def _varint(self) -> int:
+        value, self.at = varint(self._data, self.at)
+        return value
 
 
 def _skip(data: bytes, at: int, kind: int, depth: int) -> int:

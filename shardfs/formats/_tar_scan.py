@@ -54,6 +54,70 @@ class Member(NamedTuple):
     problem: str = ""
 
 
+class Said:
+    """What the headers in front of a member say of it, and those of the whole archive of all that follow."""
+
+    def __init__(self) -> None:
+        self.name = self.link = b""
+        self.pairs: list[bytes] = []
+        self._own: dict[bytes, bytes] = {}
+        self._global: dict[bytes, bytes] = {}
+
+    @property
+    def records(self) -> Mapping[bytes, bytes]:
+        """The extended records that count for the next member."""
+        return {**self._global, **self._own} if self._global else self._own
+
+    def take(self, kind: int, body: bytes) -> None:
+        """Take in the data of a header of that kind. Raises Corrupt."""
+        if kind == _tar.LONG_NAME:
+            self.name = _tar.text(body)
+        elif kind == _tar.LONG_LINK:
+            self.link = _tar.text(body)
+        else:
+            target = self._global if kind == _tar.PAX_GLOBAL else self._own
+            # An empty value takes back what was said before (POSIX): it stays, to hide that of a global header.
+            for key, value in _tar.parse_pax(body):
+                if key in _SPARSE_PAIR:
+                    self.pairs.append(value)
+                elif key in _KEPT or key.startswith(_SPARSE):
+                    target[key] = value
+
+    def forget(self) -> None:
+        """Begin with another member."""
+        self.name = self.link = b""
+        if self._own or self.pairs:
+            self._own, self.pairs = {}, []
+
+
+class Window:
+    """A blob that is read some way ahead.
+
+    Attributes:
+        ahead: how many bytes are read at least.
+    """
+
+    def __init__(self, blob: Blob) -> None:
+        self.ahead = _LOOK
+        self._blob, self._held, self._at = blob, b"", 0
+
+    def read(self, at: int, length: int) -> bytes:
+        """Bytes from *at*, fewer only at the end."""
+        start = at - self._at
+        if not 0 <= start <= start + length <= len(self._held):
+            self._held = self._look(at, length)
+            self._at, start = at, 0
+        return self._held[start : start + length]
+
+    def _look(self, at: int, length: int) -> bytes:
+        if length < self.ahead:
+            try:
+                return bytes(self._blob.read(at, self.ahead))
+            except Corrupt:
+                self.ahead = 0  # a stream is damaged, but maybe only behind what is needed
+        return bytes(self._blob.read(at, length))
+
+
 class TarReader:
     """The files and links of an archive in order; other members are passed over.
 
@@ -70,14 +134,9 @@ class TarReader:
         self._blob, self._size, self._report = blob, size, report
         self.at = 0
         """The offset that the walk has come to."""
-        self._window, self._window_at, self._look = b"", 0, _LOOK
-        # Where the data ends of the member that was handed out last; 0 when another header came behind it.
-        self._data_end = 0
-        # What is said of the next member, and of all later ones.
-        self._name = self._link = b""
-        self._pax: dict[bytes, bytes] = {}
-        self._pairs: list[bytes] = []
-        self._global: dict[bytes, bytes] = {}
+        self._window, self._said = Window(blob), Said()
+        # Name and end of the member that was handed out last; the end is 0 when another header came behind it.
+        self._last = b"", 0
         self.ended = False
         self.cut = ""
         """Once the walk has ended: why the bytes of the last member can't be read, "" where they can."""
@@ -86,7 +145,7 @@ class TarReader:
         """The next file or link, None at the end."""
         while not self.ended:
             try:
-                block = self._read(self.at, BLOCK)
+                block = self._window.read(self.at, BLOCK)
             except Corrupt as error:
                 self._stop(error.message)
                 break
@@ -110,30 +169,11 @@ class TarReader:
         if header.type in _tar.METADATA:
             self._take_metadata(header)
             return None
-        pax = self._pax
-        if self._global:
-            pax = {**self._global, **pax}
         if header.type in _tar.WITHOUT_DATA:
-            return self._link_member(header, pax)
-        return self._data_member(header, block, pax)
+            return self._link_member(header)
+        return self._data_member(header, block, self._said.records)
 
-    # --- reading ---
-
-    def _read(self, at: int, length: int) -> bytes:
-        """Bytes of the archive, fewer only at its end."""
-        start = at - self._window_at
-        if not 0 <= start <= start + length <= len(self._window):
-            self._window = self._look_at(at, length)
-            self._window_at, start = at, 0
-        return self._window[start : start + length]
-
-    def _look_at(self, at: int, length: int) -> bytes:
-        if length < self._look:
-            try:
-                return bytes(self._blob.read(at, self._look))
-            except Corrupt:
-                self._look = 0  # the stream is damaged, but maybe only behind what is needed
-        return bytes(self._blob.read(at, length))
+    # --- ends and damage ---
 
     def _end(self) -> None:
         """End the walk at the end of the archive; if it is compressed, at that of the stream, where checksums stand."""
@@ -147,9 +187,10 @@ class TarReader:
     def _stop(self, problem: str) -> None:
         """End the walk where nothing more can be read."""
         self.ended = True
-        if self._data_end and not self._reaches(self._data_end):
+        name, end = self._last
+        if end and not self._reaches(end):
             self.cut = problem or "the archive ends inside its data"
-            problem = self.cut
+            problem = _about(name, self.cut)
         if problem:
             self._report(problem, self.at)
 
@@ -173,12 +214,10 @@ class TarReader:
         else:
             self._go_on(found)
 
-    def _go_on(self, at: int, data_end: int = 0) -> None:
+    def _go_on(self, at: int, name: bytes = b"", end: int = 0) -> None:
         """Put the member here behind us."""
-        self.at, self._data_end = at, data_end
-        self._name = self._link = b""
-        if self._pax or self._pairs:
-            self._pax, self._pairs = {}, []
+        self.at, self._last = at, (name, end)
+        self._said.forget()
 
     # --- headers before members ---
 
@@ -186,39 +225,24 @@ class TarReader:
         if not 0 <= header.size <= _MAX_METADATA:
             raise Corrupt(f"an extended header of {header.size} bytes")
         at = self.at + BLOCK
-        body = self._read(at, header.size)
+        body = self._window.read(at, header.size)
         if len(body) < header.size:
             raise Corrupt("ends inside an extended header")
-        if header.type == _tar.LONG_NAME:
-            self._name = _tar.text(body)
-        elif header.type == _tar.LONG_LINK:
-            self._link = _tar.text(body)
-        else:
-            self._take_pax(body, is_global=header.type == _tar.PAX_GLOBAL)
-        self.at, self._data_end = at + padded(header.size), 0
-
-    def _take_pax(self, body: bytes, *, is_global: bool) -> None:
         try:
-            records = _tar.parse_pax(body)
+            self._said.take(header.type, body)
         except Corrupt as error:  # the member behind it still has its own header
             self._report(error.message, self.at)
-            return
-        target = self._global if is_global else self._pax
-        # An empty value takes back what was said before (POSIX): it stays, to hide that of a global header.
-        for key, value in records:
-            if key in _SPARSE_PAIR:
-                self._pairs.append(value)
-            elif key in _KEPT or key.startswith(_SPARSE):
-                target[key] = value
+        self.at, self._last = at + padded(header.size), (b"", 0)
 
     # --- members ---
 
-    def _link_member(self, header: Header, pax: Mapping[bytes, bytes]) -> Member | None:
+    def _link_member(self, header: Header) -> Member | None:
         """A link; None for other members that have no data."""
         member, at = None, self.at + BLOCK
         if header.type in (_tar.HARD_LINK, _tar.SYMBOLIC_LINK):
-            name = _tar.text(self._name or pax.get(b"path") or header.name)
-            link = _tar.text(self._link or pax.get(b"linkpath") or header.link)
+            said, pax = self._said, self._said.records
+            name = _tar.text(said.name or pax.get(b"path") or header.name)
+            link = _tar.text(said.link or pax.get(b"linkpath") or header.link)
             member = Member(name, link, header.type == _tar.HARD_LINK, at, 0)
         self._go_on(at)
         return member
@@ -229,8 +253,8 @@ class TarReader:
         """A file; None for other members that have data."""
         name, kind, size, _ = header
         at, where, problem = self.at + BLOCK, None, ""
-        if pax or self._name:
-            name = self._name or pax.get(_SPARSE + b"name") or pax.get(b"path") or name
+        if pax or self._said.name:
+            name = self._said.name or pax.get(_SPARSE + b"name") or pax.get(b"path") or name
             name, size = _tar.text(name), _pax_size(pax.get(b"size"), size)
         if not 0 <= size < MAX_SIZE:
             problem = f"has a size of {size} bytes"
@@ -239,16 +263,16 @@ class TarReader:
                 at, where = self._map(kind, block, pax, size)
             except Corrupt as error:
                 problem = error.message
-                self._report(problem, self.at)
+                self._report(_about(name, problem), self.at)
         end, is_file = at + size, kind in _tar.REGULAR
         if not 0 <= size < MAX_SIZE:
-            self._resume(problem)
+            self._resume(_about(name, problem))
         elif self._size is not None and end > self._size:
             problem = f"should reach to byte {end} of {self._size}"
-            self._skip_cut(problem)
+            self._skip_cut(_about(name, problem))
         else:
-            self._look = _LOOK_FAR if size < _NEAR else _LOOK
-            self._go_on(at + padded(size), end if size and is_file else 0)
+            self._window.ahead = _LOOK_FAR if size < _NEAR else _LOOK
+            self._go_on(at + padded(size), name, end if size and is_file else 0)
         return Member(name, None, False, at, size, where, problem) if is_file else None
 
     def _skip_cut(self, problem: str) -> None:
@@ -276,17 +300,24 @@ class TarReader:
         """Where the stored data of a member begins, and where its parts belong if it is sparse."""
         at = self.at + BLOCK
         if kind != _tar.SPARSE:
-            return at, pax_map(pax, self._pairs, size, lambda length: self._read(at, length))
+            return at, pax_map(
+                pax, self._said.pairs, size, lambda length: self._window.read(at, length)
+            )
         extensions: list[bytes] = []
         more = is_extended(block, header=True)
         while more and len(extensions) * 21 < MAX_PARTS:
-            extensions.append(self._read(at, BLOCK))
+            extensions.append(self._window.read(at, BLOCK))
             if len(extensions[-1]) < BLOCK:
                 raise Corrupt("ends inside the map of a sparse file")
             more, at = is_extended(extensions[-1], header=False), at + BLOCK
         if more:
             raise TooLarge(f"a sparse file in more than {MAX_PARTS} parts")
         return at, gnu_map(block, extensions, size)
+
+
+def _about(name: bytes, problem: str) -> str:
+    """What is wrong with the member *name*, for people."""
+    return f"{name[:255].decode('utf-8', 'backslashreplace')}: {problem}"
 
 
 def _pax_size(digits: bytes | None, size: int) -> int:

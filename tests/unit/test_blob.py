@@ -4,7 +4,7 @@ import threading
 
 import pytest
 from hypothesis import given
-from hypothesis.strategies import binary, integers, lists
+from hypothesis.strategies import binary, integers, lists, tuples
 
 from shardfs.blob import (
     Broken,

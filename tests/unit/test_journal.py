@@ -4,14 +4,14 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-import pytest
-
 from shardfs import journal as journal_module
 from shardfs.errors import Corrupt, NoKey, ShardfsError
 from shardfs.journal import Journal
 
 if TYPE_CHECKING:
     from typing import Any
+
+    import pytest
 
 
 def rows(journal: Journal) -> list[dict[str, Any]]:

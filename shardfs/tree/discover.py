@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from fnmatch import fnmatchcase
+from fnmatch import filter as fnfilter
+from glob import has_magic
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -64,6 +65,24 @@ class Selection:
         return self._store.open(path)
 
 
+class Glance:
+    """A store whose top folder has just been listed: formats that list it, or ask for its files, cost nothing more."""
+
+    def __init__(self, store: Store, entries: Sequence[Entry]) -> None:
+        self._store, self._entries = store, entries
+        self._known = {entry.path: entry for entry in entries if not entry.problem}
+        self.url = store.url
+
+    def list(self, prefix: str = "", /) -> Sequence[Entry]:
+        return self._store.list(prefix) if prefix else self._entries
+
+    def stat(self, path: str, /) -> Entry:
+        return self._known.get(path) or self._store.stat(path)
+
+    def open(self, path: str, /) -> Blob:
+        return self._store.open(path)
+
+
 class Found(NamedTuple):
     """A dataset, and where it belongs.
 
@@ -94,20 +113,29 @@ def discover(
         Corrupt, Unsupported: an index can't be read; the message names it.
     """
     names = [entry.name for entry in entries if not entry.is_dir and not entry.problem]
+    glance = Glance(store, entries)
     found: list[Found] = []
     for row in FORMATS if indexed else ():
-        if any(fnmatchcase(name, marker) for marker in row.markers for name in names):
+        if _is_marked(row, names):
             kind: type[Format] = load("formats", row)
-            if kind.detect(store, names):
-                found.append(Found(kind.open(store, names, services), store, indexed=True))
+            if kind.detect(glance, names):
+                found.append(Found(kind.open(glance, names, services), store, indexed=True))
                 names = [name for name in names if not found[-1].dataset.owns(name)]
     if indexed and not found:
         found = _declared(store, names, services)
         claimed = {f"{f.base}/{ref.file}".lstrip("/") for f in found for ref in f.dataset.shards}
         names = [name for name in names if name not in claimed]
-    found += [Found(dataset, store) for dataset in _by_suffix(store, names, services, named=named)]
+    rest = _by_suffix(glance, names, services, named=named)
+    found += [Found(dataset, store) for dataset in rest]
     rank, world = services.options.rank, services.options.world
     return [one._replace(dataset=sliced(one.dataset, rank, world)) for one in found]
+
+
+def _is_marked(row: Row, names: Sequence[str]) -> bool:
+    """Whether a file marks the folder as a dataset of the format, perhaps."""
+    plain = [marker for marker in row.markers if not has_magic(marker)]
+    patterns = (marker for marker in row.markers if has_magic(marker))
+    return any(marker in names for marker in plain) or any(fnfilter(names, p) for p in patterns)
 
 
 def _declared(store: Store, names: Sequence[str], services: Services) -> list[Found]:

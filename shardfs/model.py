@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 class Entry:
     """A file or folder of a store.
 
+    Where each file would cost a request, a listing leaves out what only that tells: size 0, no version.
+    ``Store.stat`` has it; ``stated`` asks for it where it is missing.
+
     Attributes:
         path: relative to the store's root, parts joined by ``/``, no ``.`` or ``..``.
         size: bytes; 0 for a folder.
@@ -62,6 +65,26 @@ class Store(Protocol):
     def open(self, path: str, /) -> Blob:
         """The bytes of the file *path*. Raises NotFound, IsAFolder, OutsideSource."""
         ...
+
+
+class RemoteStore(Store, Protocol):
+    """A store behind a network. It neither keeps nor reads ahead: ``cache.remote`` does that around it."""
+
+    least: int
+    """The fewest bytes that are worth a request; neighbours of what is asked for are fetched along."""
+
+    def counts(self) -> Mapping[str, int]:
+        """What it took so far: requests, bytes, tries again."""
+        ...
+
+    def close(self) -> None:
+        """Let go of all connections. Requests under way fail, as do later ones."""
+        ...
+
+
+def stated(store: Store, entry: Entry) -> Entry:
+    """*entry* with its size and version, which the listing may have left out. Raises as ``Store.stat``."""
+    return entry if entry.version or entry.is_dir or entry.problem else store.stat(entry.path)
 
 
 # --- what the bytes of a field mean ------------------------------------------------------------------------
@@ -241,6 +264,13 @@ class Shard(Protocol):
         """
         ...
 
+    def early(self, index: int, name: str, /) -> Sequence[Field] | None:
+        """While records are still being found: the fields of a record up to the one whose file is *name*.
+
+        Waits no longer than it takes to find that. None where all fields of the record are known.
+        """
+        ...
+
     def close(self) -> None:
         """Let go of what it holds open. Blobs handed out before go on working."""
         ...
@@ -343,6 +373,9 @@ class NumberedKeys:
 
     def has(self, index: int, /) -> bool:
         return 0 <= index < len(self)
+
+    def early(self, index: int, name: str, /) -> Sequence[Field] | None:
+        return None
 
     def key(self, index: int, /) -> str:
         return f"{index:0{number_width(len(self))}d}"

@@ -6,13 +6,13 @@ import threading
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from shardfs.blob import Bytes
+from shardfs.blob import Bytes, may_wait
 from shardfs.cache.index import IndexCache, default_folder
 from shardfs.cache.memory import Derived, Memory
 from shardfs.cache.spill import Spills
 from shardfs.codecs.inflated import Inflated
 from shardfs.codecs.unpacked import Means, Packed, Unpacked
-from shardfs.errors import NotFound, Unreadable, UsageError
+from shardfs.errors import NotFound, Unreadable, UsageError, WouldBlock
 from shardfs.journal import Journal
 from shardfs.registry import CODECS, INDEXERS, SOURCES, load
 from shardfs.tree.archives import WithArchives
@@ -105,6 +105,8 @@ class Workshop:
         key = f"{store.url}/{entry.path}\0{entry.version}\0{what}"
         kept = None if self.options.rebuild_index else self._index.get(key)
         if kept is None:
+            if not may_wait():
+                raise WouldBlock  # what is built is written to a disk
             content = build()
             self._index.put(key, content)
             kept = self._index.get(key) or Bytes(content)
@@ -182,8 +184,9 @@ def _mtime(store: Store) -> int:
 
 def _check(folders: FolderSpace, source: str, *, named: bool) -> None:
     """Refuse to show nothing."""
-    children = folders.children(0)
-    if all(name.startswith(".") for name in children):
+    inside, names, files = folders.content(0)
+    shown = [*names, *(files.name(position) for position in range(len(files)))]
+    if all(name.startswith(".") for name in shown):
         raise UsageError(f"{source}: no dataset found, the folder is empty")
-    if named and all(child.entry is not None for child in children.values()):
+    if named and not inside:
         raise UsageError(f"{source}: not a shard of a format that shardfs knows")

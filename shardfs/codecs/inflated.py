@@ -11,7 +11,7 @@ from shardfs.errors import Corrupt, ShardfsError, TooLarge, Unreadable, WouldBlo
 
 if TYPE_CHECKING:
     from shardfs.cache.memory import Memory
-    from shardfs.codecs import Codec
+    from shardfs.codecs import Codec, Stream
 
 # One step of decompression, between two looks at who else waits. A guess: about 1 ms, so that the first record of
 # a chunk is served at once and the lock changes hands soon, yet the cost of a step (a few microseconds) is nothing.
@@ -122,10 +122,11 @@ class _Made(NamedTuple):
 class _Progress:
     """How far one decompression has come."""
 
-    __slots__ = ("_blob", "_codec", "_failure", "_lock", "_stream", "_target", "done", "view")
+    __slots__ = ("_codec", "_failure", "_lock", "_stream", "_target", "done", "view")
 
     def __init__(self, blob: Blob, codec: Codec, size: int) -> None:
-        self._blob, self._codec, self._stream = blob, codec, codec.stream(blob)
+        self._codec = codec
+        self._stream: Stream | None = codec.stream(blob)
         try:
             # Anonymous memory takes no pages before they are written.
             self._target = memoryview(mmap.mmap(-1, size))
@@ -140,27 +141,29 @@ class _Progress:
         with self._lock:
             if self._failure is not None:
                 raise self._failure.again()
-            if self.done == len(self._target):
+            if self._stream is None:
                 return
             try:
-                self._decompress(min(self.done + STEP, len(self._target)))
+                self._decompress(self._stream, min(self.done + STEP, len(self._target)))
             except ShardfsError as error:
                 # Not the error itself: its traceback leads to whoever reads, and would keep all of it alive.
                 self._failure = error.again()
                 raise
 
-    def _decompress(self, stop: int) -> None:
+    def _decompress(self, stream: Stream, stop: int) -> None:
         size, done = len(self._target), self.done
         try:
             while done < stop:
-                count = self._stream.readinto1(self._target[done:stop])
+                count = stream.readinto1(self._target[done:stop])
                 if not count:
                     raise Corrupt(f"ends after {done} of {size} decompressed bytes")
                 done += count
                 if done < size:  # the end waits for what is behind it, a checksum maybe
                     self.done = done
-            if done == size and self._stream.readinto1(memoryview(bytearray(1))):
+            if done == size and stream.readinto1(memoryview(bytearray(1))):
                 raise Corrupt(f"decompresses to more than the {size} bytes it should come to")
         except self._codec.damage as error:
             raise Corrupt(f"damaged compressed data after {done} bytes ({error})") from error
         self.done = done
+        if done == size:
+            self._stream = None  # it takes memory, too

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import re
 from functools import lru_cache
+from io import StringIO
 from typing import TYPE_CHECKING, NamedTuple
 
 from shardfs.errors import Corrupt
@@ -180,9 +181,8 @@ def sniff(sample: str) -> str:
     best, most = _DELIMITERS[0], 1
     for delimiter in _DELIMITERS:
         try:
-            rows = [
-                len(row) for row in csv.reader(sample.splitlines(True), delimiter=delimiter) if row
-            ]
+            reader = csv.reader(StringIO(sample, newline=""), delimiter=delimiter)
+            rows = [len(row) for row in reader if row]
         except csv.Error:
             continue
         if rows and rows[0] > most and rows.count(rows[0]) >= _REGULAR * len(rows):

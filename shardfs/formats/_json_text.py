@@ -46,7 +46,7 @@ def members(text: str, at: int = 0, *, limit: int = MAX_ITEMS) -> tuple[list[Mem
         ValueError, RecursionError: it is no JSON object, or nested too deeply.
         TooLarge: it has more than *limit* members.
     """
-    found = []
+    found: list[Member] = []
     at = _after("{", text, at)
     more = text[at : at + 1] != "}"
     while more:

@@ -96,6 +96,8 @@ class _Finder:
             self._at = at + size
             if self._at > len(self._data):
                 raise IndexError
+            if word >> self._width:
+                raise Corrupt(f"a Parquet value of {self._width} bits is {word}")
             self._add(word, min(length * (8 if head & 1 else 1), number - self.done))
 
     def _packed(self, number: int, at: int) -> None:

@@ -171,6 +171,8 @@ class _Reader:
 
 def _skip(data: bytes, at: int, kind: int, depth: int) -> int:
     """Where the value ends that begins at *at*."""
+    if depth > _MAX_DEPTH:
+        raise Corrupt("Parquet metadata that are nested too deeply")
     if kind == STRUCT:
         return _skip_fields(data, at, depth)
     if kind in (LIST, _SET):
@@ -189,16 +191,13 @@ def _skip(data: bytes, at: int, kind: int, depth: int) -> int:
 
 def _skip_fields(data: bytes, at: int, depth: int) -> int:
     """Where the struct ends that begins at *at*. Written out, since it passes some hundred fields a row group."""
-    if depth > _MAX_DEPTH:
-        raise Corrupt("Parquet metadata that is nested too deeply")
     while True:
         head = data[at]
-        at += 1
-        if not head:
+        kind, at = head & 15, at + 1
+        if not kind:
             return at
         if head < 16:
             at = varint(data, at)[1]
-        kind = head & 15
         if kind in _INTEGERS:
             while data[at] > 127:
                 at += 1

@@ -17,6 +17,7 @@ from shardfs.formats._tar_members import (
     FAR,
     SPARSE,
     SPECIAL,
+    Stored,
     key_hash,
     pack_extra,
     pack_table,
@@ -34,6 +35,8 @@ _MAX_PENDING = 1 << 18
 _MAX_STEPS = 1 << 22
 _MAX_CHAIN = 8
 _MAX_FAULTS = 1000
+# Members of a record that are looked through for one before all are known.
+_MAX_EARLY = 1000
 
 
 class KeySet:
@@ -151,6 +154,23 @@ class GrowingTable:
         """The number of the record with that key."""
         found = self._records.keys.find(key)
         return found if found is not None and found < len(self) else None
+
+    def members(self, record: int) -> list[Stored]:
+        """The members of a record that were found so far, in order, up to one out of the ordinary."""
+        numbers: list[int] = []
+        last, known = self._records.lasts[record], len(self._rows) // 3
+        while last and len(numbers) < _MAX_EARLY:
+            numbers.append(last - 1)
+            last = self._before[last - 1]
+        found = []
+        for number in reversed(numbers):
+            block, size = (
+                self._rows[3 * number : 3 * number + 2] if number < known else (0, SPECIAL)
+            )
+            if size >= SPECIAL:
+                break
+            found.append(Stored(bytes(self._rest(number)), block * BLOCK, size))
+        return [] if last else found
 
     def note(self, message: str, offset: int) -> None:
         """Keep a fault for those who will see the table later."""

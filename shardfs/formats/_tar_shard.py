@@ -146,6 +146,14 @@ class TarShard:
             above += "/"
         return [self._field(above, member) for member in members]
 
+    def early(self, index: int, name: str, /) -> Sequence[Field] | None:
+        key = self.key(index)
+        rest = to_bytes(name.removeprefix(key.rpartition("/")[2] + "."))
+        table = self._when(lambda t: any(member.rest == rest for member in t.members(index)))
+        if isinstance(table, MemberTable):
+            return None
+        return [self._field(key + ".", member) for member in table.members(index)]
+
     def close(self) -> None:
         """Do nothing: nothing but blobs is held."""
 

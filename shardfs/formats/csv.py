@@ -34,7 +34,9 @@ class Csv(TextFormat):
 
     @classmethod
     def open_file(cls, file: TextFile, /) -> Shard:
-        delimiter = _TAB if ".tsv" in file.entry.name.lower() else _sniffed(file)
+        tabbed = tuple(suffix for suffix in cls.suffixes() if suffix.startswith(".tsv"))
+        is_tabbed = file.entry.name.lower().endswith(tabbed)
+        delimiter = _TAB if is_tabbed else _sniffed(file)
         mark = delimiter.encode()
         header, begin = _header(file, mark)
         names = [from_bytes(name) for name in header]

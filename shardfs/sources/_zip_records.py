@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import time
 import zlib
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from shardfs.errors import Corrupt
@@ -36,6 +37,8 @@ _ZIP64_EXTRA, _TIME_EXTRA, _NAME_EXTRA = 0x0001, 0x5455, 0x7075
 # "Version made by", high byte.
 _UNIX, _WITH_BACKSLASHES = 3, frozenset([0, 10, 11, 14])
 _LINK_MODE, _MODE_MASK = 0o120000, 0o170000
+
+_KNOWN_TIMES = 1 << 12
 
 
 class End(NamedTuple):
@@ -190,6 +193,7 @@ def _mtime(extra: bytes) -> int | None:
     return None
 
 
+@lru_cache(_KNOWN_TIMES)  # members are made in runs
 def dos_time(clock: int) -> int:
     """Seconds since 1970 of a local time as MS-DOS writes it, 0 for nonsense."""
     day, time_of_day = clock >> 16, clock & 0xFFFF

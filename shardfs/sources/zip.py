@@ -136,10 +136,8 @@ class ZipStore:
         mtime_ns = self._mtime_ns(row)
         if row.type == FOLDER:
             return Entry(path, 0, mtime_ns, "", is_dir=True)
-        version = self._entry.version
-        if version:
-            version += f"/{row.offset:x}-{row.crc:x}"
-        return Entry(path, row.size, mtime_ns, version)
+        # A path in a zip stands for the same bytes as long as the zip is the same.
+        return Entry(path, row.size, mtime_ns, self._entry.version)
 
     def _mtime_ns(self, row: Row) -> int:
         moment = dos_time(row.time) if row.flags & DOS_TIME else row.time

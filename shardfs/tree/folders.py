@@ -21,12 +21,12 @@ from shardfs.names import (
     distinct,
     escape,
     shorten,
-    split_extension,
     to_bytes,
     without_suffix,
 )
 from shardfs.tree.archives import archive_row
 from shardfs.tree.discover import SubStore, discover
+from shardfs.tree.files import Files
 from shardfs.tree.inodes import (
     Ino,
     Special,
@@ -79,11 +79,12 @@ class Owner(NamedTuple):
         return self._replace(above=self.above[1:]) if self.above[0] == name else None
 
 
-class Child(NamedTuple):
-    """What stands in a folder: a shard or folder by its inode number, or a file of the store."""
+class Content(NamedTuple):
+    """What stands in a folder: shards and folders by name, in listing order, then files."""
 
-    ino: Ino
-    entry: Entry | None
+    folders: dict[str, Ino]
+    names: list[str]
+    files: Files
 
 
 @dataclass(slots=True)
@@ -96,7 +97,7 @@ class Folder:
         named: whether the store holds just the files that the user named.
         placed: shards of datasets further up that stand in it or below.
         owners: datasets further up, which may own files in it.
-        children: by name, in listing order; None before the first look.
+        content: what stands in it; None before the first look.
     """
 
     path: str
@@ -105,8 +106,7 @@ class Folder:
     named: bool = False
     placed: tuple[Placed, ...] = ()
     owners: tuple[Owner, ...] = ()
-    children: dict[str, Child] | None = None
-    names: list[str] = field(default_factory=list)
+    content: Content | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -122,20 +122,18 @@ class FolderSpace(NoLinks):
 
     # --- looking into a folder ---
 
-    def children(self, number: int) -> dict[str, Child]:
-        """What stands in a folder, by name and in order. Raises what is wrong with it."""
+    def content(self, number: int) -> Content:
+        """What stands in a folder. Raises what is wrong with it."""
         folder = self._folders[number]
-        if folder.children is None:
+        if folder.content is None:
             if not may_wait():
                 raise WouldBlock
             with folder.lock, located(folder.path):
-                if folder.children is None:
-                    children = self._look(number, folder)
-                    folder.names = list(children)
-                    folder.children = children  # last: others look at it without the lock
-        return folder.children
+                if folder.content is None:
+                    folder.content = self._look(folder)
+        return folder.content
 
-    def _look(self, number: int, folder: Folder) -> dict[str, Child]:
+    def _look(self, folder: Folder) -> Content:
         entries = list(folder.store.list()) if folder.store is not None else []
         placed, owners = list(folder.placed), folder.owners
         if folder.store is not None:
@@ -150,7 +148,7 @@ class FolderSpace(NoLinks):
         with self._lock:
             self.total_size += sum(entry.size for entry in entries)
         entries = [e for e in entries if not _owned(e, owners)]
-        return self._arrange(number, folder, placed, owners, entries)
+        return self._arrange(folder, placed, owners, entries)
 
     def _take(self, found: Sequence[Found]) -> list[Placed]:
         """Number the shards of new datasets, in listing order: by their index, else by the names of their files."""
@@ -167,12 +165,11 @@ class FolderSpace(NoLinks):
 
     def _arrange(
         self,
-        number: int,
         folder: Folder,
         placed: Sequence[Placed],
         owners: tuple[Owner, ...],
         entries: Sequence[Entry],
-    ) -> dict[str, Child]:
+    ) -> Content:
         """Shards first, then folders, then files, each under a name of its own."""
         here = [shard for shard in placed if len(shard.parts) == 1]
         below: dict[str, list[Placed]] = {}
@@ -188,19 +185,17 @@ class FolderSpace(NoLinks):
         titles = [_title(name, real.get(name)) for name in folders]
         counts = Counter([shard.parts[0] for shard in here] + titles)
         named = self._shard_names(here, counts)
-        children = [Child(folder_or_shard, None) for _, folder_or_shard in named]
+        inos = [ino for _, ino in named]
         pairs = [(name, "") for name, _ in named]
         for name, title in zip(folders, titles, strict=True):
             shown = escape(title if counts[title] == 1 else name)
             child = self._make(folder, shown, name, real.get(name), below.get(name, ()), owners)
-            children.append(Child(folder_ino(child), None))
+            inos.append(folder_ino(child))
             pairs.append((shown, ""))
-        for entry in entries:
-            if not entry.is_dir:
-                position = len(children)
-                children.append(Child(special_ino(Special.FILE, number << 32 | position), entry))
-                pairs.append(split_extension(escape(entry.name)))
-        return dict(zip(distinct(pairs), children, strict=True))
+        shown_names = list(distinct(pairs))
+        inside = dict(zip(shown_names, inos, strict=True))
+        files = Files([entry for entry in entries if not entry.is_dir], inside)
+        return Content(inside, shown_names, files)
 
     def _is_shown(self, folder: Folder, entry: Entry, owners: tuple[Owner, ...]) -> bool:
         """Whether a folder of the source has anything that no split has taken away from it."""
@@ -248,76 +243,78 @@ class FolderSpace(NoLinks):
 
     def attr(self, ino: Ino, /) -> Attr:
         if is_special(ino):
-            return self._file_attr(ino, self._file(ino))
+            return self._file_attr(*self._file(ino))
         number = split_folder(ino)
         if number >= len(self._folders):
             raise NotFound(f"node {ino}")
         return Attr(ino, Type.FOLDER, 0, self._folders[number].mtime_ns)
 
     def lookup(self, parent: Ino, name: str, /) -> Attr:
-        child = self.children(self._number(parent)).get(name)
-        if child is None:
+        number = self._number(parent)
+        folders, _, files = self.content(number)
+        if name in folders:
+            return self._inner_attr(folders[name])
+        position = files.find(name)
+        if position is None:
             raise NotFound(name)
-        return self._child_attr(child)
+        return self._file_attr(number, files, position)
 
     def scan(self, ino: Ino, start: int, /) -> Iterator[Listed]:
         number = self._number(ino)
-        children = self.children(number)
-        names = self._folders[number].names
-        for position in range(start, len(names)):
-            attr = self._child_attr(children[names[position]])
-            yield Listed(position + 1, names[position], attr)
+        folders, names, files = self.content(number)
+        for cookie, name in enumerate(names[start:], start + 1):
+            yield Listed(cookie, name, self._inner_attr(folders[name]))
+        for position in range(max(start - len(names), 0), len(files)):
+            attr = self._file_attr(number, files, position)
+            yield Listed(len(names) + position + 1, files.name(position), attr)
 
     def open(self, ino: Ino, /) -> Blob:
         if not is_special(ino):
             raise IsAFolder(f"node {ino}")
         if not may_wait():
             raise WouldBlock
-        _, number = split_special(ino)
-        entry = self._file(ino)
-        folder = self._folders[number >> 32]
+        number, files, position = self._file(ino)
+        folder, name = self._folders[number], files.stored_name(position)
         with located(folder.path):
-            if entry.problem or folder.store is None:
-                raise Unreadable(f"{entry.name}: {entry.problem}")
-            blob = folder.store.open(entry.path)
-            if blob.size() != entry.size:
-                raise Unreadable(f"{entry.name}: has changed since it was mounted")
+            problem = files.problem(position)
+            if problem or folder.store is None:
+                raise Unreadable(f"{name}: {problem}")
+            blob = folder.store.open(name)
+            if blob.size() != files.size(position):
+                raise Unreadable(f"{name}: has changed since it was mounted")
             return blob
 
     def shards(self, number: int = 0) -> Iterator[tuple[str, int]]:
         """(path, number) of all shards in a folder and below, in listing order. Looks into every folder on its way."""
         try:
-            children = self.children(number)
+            inside = self.content(number).folders
         except ShardfsError as error:
             self._services.report(error)
             return
         path = self._folders[number].path
-        for name, child in children.items():
-            if child.entry is None and is_folder(child.ino):
-                yield from self.shards(split_folder(child.ino))
-            elif child.entry is None:
-                yield f"{path}/{name}" if path else name, split_shard(child.ino)[0]
+        for name, ino in inside.items():
+            if is_folder(ino):
+                yield from self.shards(split_folder(ino))
+            else:
+                yield f"{path}/{name}" if path else name, split_shard(ino)[0]
 
-    def _child_attr(self, child: Child) -> Attr:
-        if child.entry is not None:
-            return self._file_attr(child.ino, child.entry)
-        if is_folder(child.ino):
-            return self.attr(child.ino)
-        return self._shards.folder_attr(split_shard(child.ino)[0])
+    def _inner_attr(self, ino: Ino) -> Attr:
+        """The attributes of a folder or shard."""
+        return self.attr(ino) if is_folder(ino) else self._shards.folder_attr(split_shard(ino)[0])
 
     @staticmethod
-    def _file_attr(ino: Ino, entry: Entry) -> Attr:
-        return Attr(ino, Type.FILE, entry.size, entry.mtime_ns)
+    def _file_attr(folder: int, files: Files, position: int) -> Attr:
+        ino = special_ino(Special.FILE, folder << 32 | position)
+        return Attr(ino, Type.FILE, files.size(position), files.mtime_ns(position))
 
-    def _file(self, ino: Ino) -> Entry:
+    def _file(self, ino: Ino) -> tuple[int, Files, int]:
+        """(number of its folder, files of that, position among them)."""
         _, number = split_special(ino)
-        folder = number >> 32
+        folder, position = number >> 32, number & 0xFFFFFFFF
         if folder < len(self._folders):
-            children, position = self.children(folder), number & 0xFFFFFFFF
-            names = self._folders[folder].names
-            entry = children[names[position]].entry if position < len(names) else None
-            if entry is not None:
-                return entry
+            files = self.content(folder).files
+            if position < len(files):
+                return folder, files, position
         raise NotFound(f"node {ino}")
 
     def _number(self, ino: Ino) -> int:

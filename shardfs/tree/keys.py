@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from shardfs.model import Shard
 
 
+# Keys or records that are looked at in one go where nobody may wait; a guess that comes to a few milliseconds.
+AT_ONCE = 1024
 # Shortened names are nearly as long as names may be; an extension that was put behind one makes little of that.
 _SHORT = 200
 
@@ -336,6 +338,8 @@ class NestedKeys:
 
     def _take_one(self) -> str | None:
         """Take the next key in and return it; None where there is none."""
+        if not may_wait() and self._taken % AT_ONCE == AT_ONCE - 1:
+            raise WouldBlock
         if not self._lock.acquire(blocking=may_wait()):
             raise WouldBlock  # whoever holds it may be scanning
         try:
@@ -376,5 +380,6 @@ class NestedKeys:
         if twin is not None and twin < self._taken:
             self._second.add(-number)
         self._children.append(array("q"))
-        self._children[above].append(-number)
-        return self._folders.add(above, name)
+        self._folders.add(above, name)
+        self._children[above].append(-number)  # last: others list it without the lock
+        return number

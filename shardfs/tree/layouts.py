@@ -9,10 +9,11 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from shardfs.errors import ShardfsError
+from shardfs.blob import may_wait
+from shardfs.errors import ShardfsError, WouldBlock
 from shardfs.names import distinct, escape, shorten, split_extension
 from shardfs.tree.inodes import DAMAGED, FOLDER, INNER, SHARD_ROOT
-from shardfs.tree.keys import Item, file_name, is_short, spellings
+from shardfs.tree.keys import AT_ONCE, Item, file_name, is_short, spellings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -50,6 +51,10 @@ class Records(Protocol):
 
     def files(self, record: int, /) -> Sequence[NamedFile]:
         """The files of a record. Raises a ShardfsError where it can't be read."""
+        ...
+
+    def early(self, record: int, name: str, /) -> int | None:
+        """The number of a file, where it is known although the shard is still being scanned for more."""
         ...
 
 
@@ -104,6 +109,10 @@ class RecordLayout:
             yield Item(_BESIDE + position + 1, *files[position])
 
     def find(self, folder: int, name: str, /) -> tuple[int, int] | None:
+        if SHARD_ROOT < folder < INNER:
+            field = self._records.early(folder, name)
+            if field is not None:
+                return folder, field
         found = self._find_child(folder, name)
         if found is not None:
             return found
@@ -172,6 +181,9 @@ class FlatLayout(RecordLayout):
         for stem in _stems(name):
             record = self._keys.record(folder, stem)
             if record is not None:
+                early = self._records.early(record, name)
+                if early is not None:
+                    return record, early
                 key = file_name(self._records.shard.key(record).rpartition("/")[2])
                 for file, field in self._files(key, record):
                     if file == name:
@@ -205,6 +217,8 @@ class FieldLayout:
             yield from islice(self._root(), start, None)
             return
         for record in range(start >> _FILE_BITS, len(self._records.shard)):
+            if not may_wait() and record % AT_ONCE == AT_ONCE - 1:
+                raise WouldBlock  # a column may be empty in very many records
             base = record << _FILE_BITS
             skip = max(start - base, 0)
             files = enumerate(self._files(folder - INNER, record), 1)

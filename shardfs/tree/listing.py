@@ -15,8 +15,8 @@ import threading
 from array import array
 from typing import TYPE_CHECKING
 
-from shardfs.blob import read_exactly
-from shardfs.errors import Corrupt, Unreadable
+from shardfs.blob import may_wait, read_exactly
+from shardfs.errors import Corrupt, Unreadable, WouldBlock
 from shardfs.names import NAME_MAX, escape, to_bytes
 from shardfs.tree.layouts import NamedFile
 
@@ -43,11 +43,13 @@ class Recorder:
         self._lock = threading.Lock()
 
     def note(self, record: int, files: Sequence[NamedFile]) -> None:
-        """Take down a record, once its sizes are known. Raises what is wrong with a file's size."""
+        """Take down a record, once its sizes are known. Raises what is wrong with a file's size, and WouldBlock."""
         rows = [((file.name, file.column, file.fixed), file.blob.size()) for file in files]
         with self._lock:
             if not 0 <= record < len(self._starts) or self._starts[record] >= 0:
                 return
+            if self._missing == 1 and not may_wait():
+                raise WouldBlock  # what follows is written to a disk
             self._starts[record], self._counts[record] = len(self._sizes), len(rows)
             for key, size in rows:
                 self._name_of.append(self._names.setdefault(key, len(self._names)))
@@ -56,6 +58,7 @@ class Recorder:
             if self._missing:
                 return
         self._save(self._content())
+        self._name_of, self._sizes = array("I"), array("Q")
 
     def _content(self) -> bytes:
         first, order = array("I", [0]), array("I")

@@ -112,7 +112,7 @@ class OpenShard:
         if isinstance(self._memory, Listing):
             with contextlib.suppress(Corrupt):  # a spoiled cache costs time, not answers
                 return self._memory.files(record, lambda file: self._content(record, file))
-        files = self._present(record)
+        files = self._present(self.shard.fields(record))
         if isinstance(self._memory, Recorder):
             with contextlib.suppress(
                 ShardfsError
@@ -120,15 +120,31 @@ class OpenShard:
                 self._memory.note(record, files)
         return files
 
+    def early(self, record: int, name: str, /) -> int | None:
+        """The number of a file, where it is known although the shard is still being scanned for more."""
+        fields = self.shard.early(record, name)
+        if fields is None:
+            return None
+        files = tuple(self._present(fields))
+        self._known.put((self._serial, ~record), files)
+        return next((field for field, file in enumerate(files) if file.name == name), None)
+
+    def file(self, record: int, field: int) -> NamedFile:
+        """A file by its number. Raises a ShardfsError where the record can't be read."""
+        known = self._known.get((self._serial, record)) or self._known.get((self._serial, ~record))
+        if known is not None and field < len(known):
+            return known[field]
+        return self.files(record)[field]
+
     def _content(self, record: int, file: int) -> Blob:
         """The content of a file of which only name and size were remembered."""
-        files = self._present(record)
+        files = self._present(self.shard.fields(record))
         if file >= len(files):
             raise Unreadable("is not what the index cache says: use --rebuild-index")
         return files[file].blob
 
-    def _present(self, record: int) -> Sequence[NamedFile]:
-        shown = self._shown(record)
+    def _present(self, fields: Sequence[Field]) -> Sequence[NamedFile]:
+        shown = self._shown(fields)
         names = iter(_names(shown))
         return [
             NamedFile(next(names), file.blob, field.name, field.filename is not None)
@@ -136,11 +152,11 @@ class OpenShard:
             for file in files
         ]
 
-    def _shown(self, record: int) -> Sequence[tuple[Field, Sequence[File]]]:
-        """The fields of a record that are to be shown, and the files that show them."""
+    def _shown(self, fields: Sequence[Field]) -> Sequence[tuple[Field, Sequence[File]]]:
+        """Those of the fields of a record that are to be shown, and the files that show them."""
         shown = [
             (field, self._presenter.files((field,)))
-            for field in self.shard.fields(record)
+            for field in fields
             if not self._columns or field.name in self._columns
         ]
         found, limit = sum(len(files) for _, files in shown), min(MAX_FILES, self.places.max_fields)
@@ -150,7 +166,7 @@ class OpenShard:
 
     def describe(self, record: int) -> bytes:
         """What is known of a record, as JSON."""
-        shown = self._shown(record)
+        shown = self._shown(self.shard.fields(record))
         names = iter(_names(shown))
         what = {
             "shard": self.ref.file or self.ref.name,

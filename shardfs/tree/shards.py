@@ -229,7 +229,7 @@ class ShardSpace(NoLinks):
                 raise IsAFolder(f"record {record}")
             if field == CONTROL:
                 return Bytes(shard.describe(record))
-            file = shard.files(record)[0 if field == DAMAGED else field]
+            file = shard.file(record, 0 if field == DAMAGED else field)
             try:
                 file.blob.size()  # what is wrong must show here: an empty file is never read
             except ShardfsError as error:
@@ -258,7 +258,7 @@ class ShardSpace(NoLinks):
 
     def _size(self, shard: OpenShard, record: int, field: int) -> int:
         """The size of a file; what can't be read is listed as empty, and says why when it is opened."""
-        file = shard.files(record)[field]
+        file = shard.file(record, field)
         try:
             return file.blob.size()
         except ShardfsError as error:

@@ -101,5 +101,8 @@ class Strided:
     def fields(self, index: int, /) -> Sequence[Field]:
         return self._shard.fields(self._first + index * self._step)
 
+    def early(self, index: int, name: str, /) -> Sequence[Field] | None:
+        return self._shard.early(self._first + index * self._step, name)
+
     def close(self) -> None:
         self._shard.close()

@@ -222,7 +222,8 @@ class RecordCheck:
 
     def _folder_path(self, count: int) -> str:
         key = _raw(self._record, "key")
-        if re.fullmatch(r"\d+", key) and not any("member" in f for f in self._record["fields"]):
+        is_key = any("member" in each for each in self._record["fields"])
+        if re.fullmatch(r"0|[1-9]\d*", key) and not is_key:
             return f"{int(key):0{max(6, len(str(count - 1)))}d}"
         return "/".join(escaped(part) for part in key.split("/") if part not in ("", "."))
 

@@ -1,15 +1,16 @@
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import zstandard
 
 import shardfs
-from shardfs.blob import read_all
+from shardfs.blob import no_wait, read_all
 from shardfs.cache.index import IndexCache
 from shardfs.cache.memory import Memory
-from shardfs.errors import Corrupt, NotFound, UsageError
+from shardfs.errors import Corrupt, NotFound, UsageError, WouldBlock
 from shardfs.journal import Journal
 from shardfs.model import Entry
 from shardfs.mounting import Workshop, open_source, open_tree
@@ -122,6 +123,15 @@ def test_what_was_learned_of_something_else_is_not_taken(
 ) -> None:
     remember(workshop(tmp_path))
     assert remember(workshop(tmp_path), entry, what) == 1
+
+
+def test_learning_needs_waiting_and_knowing_does_not_where_it_is_at_hand(tmp_path: Path) -> None:
+    services, store = workshop(tmp_path), MemoryStore({})
+    with no_wait(), pytest.raises(WouldBlock):
+        services.remember(store, FILE, "sizes 1", lambda: b"learned")
+    kept = services.remember(store, FILE, "sizes 1", lambda: b"learned")
+    with contextlib.suppress(WouldBlock), no_wait():  # as far as the page cache has it
+        assert services.remember(store, FILE, "sizes 1", lambda: b"").size() == kept.size()
 
 
 def test_what_has_no_version_is_learned_each_time(tmp_path: Path) -> None:

@@ -290,3 +290,29 @@ def test_a_known_table_needs_no_scan() -> None:
     assert blob.reads == []
     assert bytes(read_all(field.data)) == b"7"
     assert len(kept) == 1
+
+
+def test_a_file_is_found_while_the_scan_has_not_come_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_tar_shard, "_TURN", 0)
+    blob = SlowBlob(many(20_000))
+    shard = shard_of(blob)
+    record = shard.find("000002")
+    assert record == 2
+    fields = shard.early(record, "000002.txt")
+    assert fields is not None
+    assert [(field.filename, bytes(read_all(field.data))) for field in fields] == [
+        ("000002.txt", b"2")
+    ]
+    assert max(offset + length for offset, length in blob.reads) < blob.size() / 2
+
+
+def test_a_file_that_is_not_there_is_missed_only_when_all_is_known() -> None:
+    data = archive(
+        member("a.txt", b"1"), member("b.txt", b"2"), member("a.cls", b"3"), member("c.txt", b"4")
+    )
+    shard = shard_of(data)
+    early = shard.early(0, "a.cls")
+    assert early is None or [field.filename for field in early] == ["a.txt", "a.cls"]
+    assert shard.early(0, "a.png") is None
+    assert [field.filename for field in shard.fields(0)] == ["a.txt", "a.cls"]
+    assert shard.early(0, "a.txt") is None  # all is known

@@ -15,13 +15,14 @@ from shardfs.cache.memory import Memory
 from shardfs.errors import ShardfsError
 from shardfs.formats.webdataset import WebDataset
 from shardfs.journal import Journal
-from shardfs.mounting import Workshop
+from shardfs.mounting import Workshop, open_tree
 from shardfs.names import from_bytes
 from shardfs.options import Options
 from shardfs.sources.local import LocalStore
 
 if TYPE_CHECKING:
     from shardfs.model import Field, Shard
+    from shardfs.tree.paths import Node
 
 DATA = tests.DATA / "webdataset"
 TRUTHS = {
@@ -105,3 +106,30 @@ def test_members_without_a_key_stand_at_their_paths(case: str) -> None:
 def test_the_corpus_is_there() -> None:
     assert len(TRUTHS) == 25
     assert len(SHARDS) == 50
+
+
+def files_below(node: Node, found: list[str]) -> list[str]:
+    """Digests of all files below, each of which must be found by the name under which it is listed, and by no other."""
+    children = list(node.children())
+    assert len({child.name for child in children}) == len(children)
+    for child in children:
+        assert (node / child.name).attr.ino == child.attr.ino
+        if child.is_dir:
+            files_below(child, found)
+        else:
+            try:
+                found.append(hashlib.sha256(child.read()).hexdigest())
+            except ShardfsError:
+                found.append("damaged")
+    return found
+
+
+@pytest.mark.parametrize("case", TRUTHS)
+def test_every_layout_shows_the_same_files(case: str) -> None:
+    seen = []
+    layouts: list[dict[str, Any]] = [{"layout": name} for name in ("record", "flat", "field")]
+    for layout in [*layouts, {"fanout": 3}]:
+        tree = open_tree(str(DATA / case), Options(disk_cache=False, **layout))
+        seen.append(sorted(files_below(tree.root, [])))
+        tree.close()
+    assert seen[0] == seen[1] == seen[2] == seen[3]

@@ -221,7 +221,7 @@ def test_nobody_meets_a_folder_that_is_half_looked_into(open_tree: Callable[...,
 
     def meet(frame: FrameType, event: str, argument: object) -> Any:
         """Look at the folder without waiting, between all lines of the function that makes it."""
-        if frame.f_code.co_name == "children":
+        if frame.f_code.co_name == "content":
             with contextlib.suppress(WouldBlock), no_wait():
                 met.append([entry.name for entry in tree.scan(folder)])
         return meet
@@ -302,7 +302,7 @@ def test_files_are_no_folders_and_folders_no_files(open_tree: Callable[..., Tree
 
 def test_numbers_that_are_nothing_are_not_found(open_tree: Callable[..., Tree]) -> None:
     tree = open_tree({"a.toy": ONE, "file": b""})
-    for number in (99 << 32, 5, 0):  # no such folder; no such file in it; a shard
+    for number in (99 << 32, 5, 1):  # no such folder; no such file in it
         for use in (tree.open, tree.attr):
             with pytest.raises(NotFound):
                 use(special_ino(Special.FILE, number))

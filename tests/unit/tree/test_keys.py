@@ -1,17 +1,21 @@
 from __future__ import annotations
 
+import contextlib
+import sys
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from shardfs.blob import may_wait, no_wait
 from shardfs.errors import WouldBlock
 from shardfs.tree.inodes import INNER, SHARD_ROOT
-from shardfs.tree.keys import GroupedKeys, NestedKeys, PlainKeys
+from shardfs.tree.keys import AT_ONCE, GroupedKeys, NestedKeys, PlainKeys
 from tests.fakes import FakeShard, KeyedShard
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from shardfs.tree.keys import Keys
 
 
@@ -204,6 +208,42 @@ def test_what_is_not_there_is_missing_only_once_all_was_found() -> None:
     with no_wait():
         assert keys.find(SHARD_ROOT, "x") is None
         assert keys.find(SHARD_ROOT, "b") == INNER + 1
+
+
+def test_nobody_meets_a_folder_that_is_half_made() -> None:
+    keys = NestedKeys(keyed("a/b/1", "c"), merged=True)
+    met = []
+
+    def meet(frame: FrameType, event: str, argument: object) -> Any:
+        """Look at what there is without waiting, between all lines that take keys in."""
+        if frame.f_code.co_name in ("_make", "_made", "_place", "add"):
+            with contextlib.suppress(WouldBlock), no_wait():
+                met.append([item.name for item in keys.children(SHARD_ROOT, 0)])
+            with contextlib.suppress(WouldBlock), no_wait():
+                inner = keys.find(SHARD_ROOT, "a")
+                assert inner is not None
+                met.append([item.name for item in keys.children(inner, 0)])
+        return meet
+
+    before = sys.gettrace()
+    sys.settrace(meet)
+    try:
+        assert list(tree(keys)) == ["a", "a/b", "a/b/1", "c"]
+    finally:
+        sys.settrace(before)
+    assert all(names in ([], ["a"], ["a", "c"], ["b"]) for names in met)
+
+
+def test_very_many_keys_are_not_taken_in_without_waiting() -> None:
+    shard = keyed(*map(str, range(3 * AT_ONCE)))
+    keys = NestedKeys(shard, merged=True)
+    with no_wait(), pytest.raises(WouldBlock):
+        keys.inner(SHARD_ROOT, "none")
+    with no_wait(), pytest.raises(WouldBlock):
+        names(keys)
+    assert len(names(keys)) == 3 * AT_ONCE
+    with no_wait():
+        assert len(names(keys)) == 3 * AT_ONCE
 
 
 def test_a_record_found_before_its_folder_shows_what_is_in_it() -> None:

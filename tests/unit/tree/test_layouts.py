@@ -21,12 +21,14 @@ from hypothesis.strategies import (
     tuples,
 )
 
+from shardfs.blob import no_wait
 from shardfs.cache.memory import Memory
-from shardfs.errors import Corrupt, ShardfsError
+from shardfs.errors import Corrupt, ShardfsError, WouldBlock
 from shardfs.model import ShardRef
 from shardfs.names import distinct, escape, shorten, split_extension
 from shardfs.options import Options
 from shardfs.tree.inodes import DAMAGED, FOLDER, SHARD_ROOT
+from shardfs.tree.keys import AT_ONCE
 from shardfs.tree.records import KnownRecords, OpenShard
 from shardfs.views.present import Presenter
 from tests.fakes import FakeShard, KeyedShard, MemberShard, Record
@@ -216,6 +218,20 @@ def test_a_record_is_where_its_path_says() -> None:
     nested = {"a/b/1": {"x": b""}}
     assert opened(KeyedShard(nested)).layout.path(0) == "a/b/1"
     assert opened(KeyedShard(nested), "flat").layout.path(0) == "a/b"
+
+
+def test_a_column_that_is_mostly_empty_is_not_searched_without_waiting() -> None:
+    last = 3 * AT_ONCE
+    records: list[Record | ShardfsError] = [{"a": b"", "b": b""}, *[{"a": b""}] * last, {"b": b""}]
+    layout = opened(FakeShard(records), "field").layout
+    found = layout.find(SHARD_ROOT, "b")
+    assert found is not None
+    with no_wait():
+        items = layout.scan(found[0], 0)
+        first = next(items)
+        with pytest.raises(WouldBlock):
+            next(items)
+    assert [item.name for item in layout.scan(found[0], first.cookie)] == [f"{last + 1:06d}.txt"]
 
 
 # --- any shard ---

@@ -19,8 +19,8 @@ from hypothesis.strategies import (
     tuples,
 )
 
-from shardfs.blob import Blob, Broken, Bytes
-from shardfs.errors import Corrupt, Unreadable
+from shardfs.blob import Blob, Broken, Bytes, no_wait
+from shardfs.errors import Corrupt, Unreadable, WouldBlock
 from shardfs.names import escape, shorten
 from shardfs.tree.layouts import NamedFile
 from shardfs.tree.listing import Listing, Recorder
@@ -72,6 +72,19 @@ def test_a_listing_says_what_was_recorded_in_any_order(
         assert [(f.name, f.column, f.fixed, f.blob.size()) for f in told] == [
             (f.name, f.column, f.fixed, f.blob.size()) for f in record
         ]
+
+
+def test_the_last_record_needs_waiting_for_the_disk() -> None:
+    saved: list[bytes] = []
+    recorder = Recorder(2, saved.append)
+    with no_wait():
+        recorder.note(1, [])
+        for _ in range(2):
+            with pytest.raises(WouldBlock):
+                recorder.note(0, [])
+    assert not saved
+    recorder.note(0, [])
+    assert Listing(Bytes(saved[0])).records == 2
 
 
 def test_a_record_with_a_fault_is_not_taken_down() -> None:

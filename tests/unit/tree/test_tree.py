@@ -125,6 +125,7 @@ def test_a_listing_that_stops_hands_out_what_it_has_first(
     tree: Tree, monkeypatch: pytest.MonkeyPatch, stop: Exception
 ) -> None:
     space = tree._shards
+    monkeypatch.setattr("shardfs.tree.tree.PATIENCE", 60)  # the machine may be slow
     monkeypatch.setattr(space, "scan", Interrupted(stop)(space.scan))
     folder = below(tree, "sub", "many")
     first = tree.scan(folder)

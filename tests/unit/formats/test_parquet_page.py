@@ -1,0 +1,336 @@
+"""Pages of Parquet files made by hand: what is read of them, how much of the file that takes, and damage."""
+
+from __future__ import annotations
+
+import struct
+import tracemalloc
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from shardfs.blob import no_wait, read_all, stored_at
+from shardfs.errors import Corrupt, ShardfsError, TooLarge, Unsupported, WouldBlock
+from shardfs.formats import _parquet_chunk
+from shardfs.options import Options
+from tests import thrift
+from tests.fakes import FakeServices, SlowBlob
+from tests.parquet_files import (
+    BOOLEAN,
+    BYTE_ARRAY,
+    INT32,
+    INT64,
+    LIST,
+    OPTIONAL,
+    REPEATED,
+    REQUIRED,
+    CountingBlob,
+    Made,
+    contents,
+    dictionary,
+    element,
+    files,
+    levels,
+    made,
+    opened,
+    page,
+    page_v2,
+    read_back,
+    root,
+    texts,
+    written,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TEXT = [root(1), element("v", OPTIONAL, type=BYTE_ARRAY)]
+TAGS = [
+    root(1),
+    element("v", OPTIONAL, children=1, converted=LIST),
+    element("list", REPEATED, children=1),
+    element("element", OPTIONAL, type=INT32),
+]
+
+
+def column(*pages: bytes, values: int, rows: int | None = None, **said: Any) -> bytes:
+    """A file of one nullable column of byte strings."""
+    chunk = Made(b"".join(pages), values, **said)
+    return made(TEXT, [(values if rows is None else rows, [chunk])])
+
+
+def ints(*values: int) -> bytes:
+    return struct.pack(f"<{len(values)}i", *values)
+
+
+# --- what is read ------------------------------------------------------------------------------------------
+
+
+def test_pages_of_version_1_and_2_stand_side_by_side() -> None:
+    first = page(levels([1, 0]) + texts(b"a"), 2)
+    second = page_v2(texts(b"b"), 2, 2, definition=b"\x02\x01\x02\x00")
+    data = column(first, second, values=4)
+    assert contents(data) == read_back(data)["v"].to_pylist() == [b"a", None, b"b", None]
+
+
+def test_a_dictionary_of_which_the_metadata_do_not_tell() -> None:
+    entries = dictionary(texts(b"a", b"bc"), 2)
+    indices = page(levels([1, 1, 0, 1]) + b"\x01" + b"\x02\x01\x04\x00", 4, encoding=8)
+    data = column(entries, indices, values=4)
+    assert contents(data) == [b"bc", b"a", None, b"a"]
+
+
+def test_a_page_without_values_needs_no_dictionary_indices() -> None:
+    entries = dictionary(texts(b"a"), 1)
+    data = column(entries, page(levels([0, 0]), 2, encoding=8), values=2)
+    assert contents(data) == [None, None]
+
+
+def test_index_pages_are_passed_over() -> None:
+    index = thrift.struct({1: thrift.I32(1), 2: thrift.I32(3), 3: thrift.I32(3), 6: {}}) + b"xyz"
+    data = column(index, page(levels([1]) + texts(b"a"), 1), values=1)
+    assert contents(data) == [b"a"]
+
+
+def test_a_row_goes_on_in_the_next_pages() -> None:
+    """As writers of version 1 may leave it: [1, 2, 3, 4, 5], [6], []."""
+    pages = [
+        page(levels([0, 1]) + levels([3, 3]) + ints(1, 2), 2),
+        page(levels([1, 1]) + levels([3, 3]) + ints(3, 4), 2),
+        page(levels([1, 0, 0]) + levels([3, 3, 1]) + ints(5, 6), 3),
+    ]
+    data = made(TAGS, [(3, [Made(b"".join(pages), 7, INT32)])])
+    shown = [files(opened(data), row)[0][1] for row in range(3)]
+    assert shown == [b"[1,2,3,4,5]\n", b"[6]\n", b"[]\n"]
+    assert read_back(data)["v"].to_pylist() == [[1, 2, 3, 4, 5], [6], []]
+
+
+def test_truth_values_of_both_encodings() -> None:
+    schema = [root(1), element("v", REQUIRED, type=BOOLEAN)]
+    bits = page(bytes([0b0000_0101, 0b0000_0010]), 10)
+    runs = page(struct.pack("<I", 4) + b"\x06\x01\x04\x00", 5, encoding=3)
+    data = made(schema, [(15, [Made(bits + runs, 15, BOOLEAN)])])
+    wanted = [1, 0, 1, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 0, 0]
+    assert contents(data) == [bytes([value]) for value in wanted]
+
+
+# --- how much is read --------------------------------------------------------------------------------------
+
+
+def pictures(count: int, size: int) -> pa.Table:
+    media = [{"bytes": b"\xff\xd8\xff" + bytes([n % 256]) * size, "path": f"{n}.jpg"} for n in range(count)]
+    return pa.table({"image": media, "label": list(range(count))})
+
+
+PLAIN = {"compression": {"image.bytes": "none", "image.path": "none", "label": "snappy"}}
+
+
+@pytest.mark.parametrize("index", [True, False])
+def test_one_image_takes_its_bytes_and_little_more(index: bool) -> None:
+    data = written(
+        pictures(400, 40_000),
+        use_dictionary=["label"],
+        write_page_index=index,
+        write_batch_size=16,
+        **PLAIN,
+    )
+    file = CountingBlob(data)
+    shard = opened(file)
+    for row in (399, 7, 200):
+        file.reads.clear()
+        (field,) = (field for field in shard.fields(row) if field.name == "image")
+        assert field.data.size() == 40_003
+        assert file.total() < 64 << 10
+        value = read_all(field.data)
+        assert bytes(value) == b"\xff\xd8\xff" + bytes([row % 256]) * 40_000
+        assert file.total() < 40_003 + (64 << 10)
+        start = stored_at(field.data)
+        assert start is not None
+        assert data[start : start + 40_003] == bytes(value)
+
+
+@pytest.mark.parametrize("compression", ["none", "snappy"])
+def test_a_label_takes_nothing_of_the_images(compression: str) -> None:
+    data = written(pictures(50, 40_000), compression=compression)
+    metadata = pa.parquet.ParquetFile(pa.BufferReader(data)).metadata.row_group(0)
+    image = metadata.column(0)
+    assert image.path_in_schema == "image.bytes"
+    start = image.dictionary_page_offset or image.data_page_offset
+    file = CountingBlob(data)
+    shard = opened(file)
+    for row in (0, 49):
+        (label,) = (field for field in shard.fields(row) if field.name == "label")
+        assert bytes(read_all(label.data)) == row.to_bytes(8, "little")
+    assert file.total(start, start + image.total_compressed_size) == 0
+    assert file.total() < 32 << 10
+
+
+def test_a_page_is_decompressed_and_no_more() -> None:
+    table = pa.table({"v": [bytes([n]) * 100_000 for n in range(100)]})
+    data = written(table, compression="zstd", use_dictionary=False, write_batch_size=1)
+    services = FakeServices()
+    shard = opened(data, services)
+    assert bytes(read_all(shard.fields(60)[0].data)) == bytes([60]) * 100_000
+    assert services.memory.total < 2 << 20
+
+
+def test_many_rows_cost_nothing_before_they_are_looked_at() -> None:
+    count = 10_000_000
+    body = struct.pack("<I", 5) + thrift.varint(count << 1) + b"\0"
+    schema = [root(1), element("v", OPTIONAL, type=INT64)]
+    file = CountingBlob(made(schema, [(count, [Made(page(body, count), count, INT64)])]))
+    shard = opened(file)
+    assert len(shard) == count
+    assert shard.key(count - 1) == "09999999"
+    assert shard.fields(count - 1) == []
+
+
+def test_pages_that_had_to_be_passed_over_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_parquet_chunk, "_WORTH", 10_000)
+    kept: dict[str, Any] = {}
+
+    class Remembering(FakeServices):
+        def remember(self, store: Any, entry: Any, what: str, build: Any, /) -> Any:
+            kept[what] = kept.get(what) or super().remember(store, entry, what, build)
+            return kept[what]
+
+    table = pa.table({"v": [bytes([n]) * 1000 for n in range(200)]})
+    data = written(table, compression="none", use_dictionary=False, data_page_size=1, write_batch_size=1)
+    for first in (True, False):
+        file = CountingBlob(data)
+        shard = opened(file, Remembering())
+        file.reads.clear()
+        assert bytes(read_all(shard.fields(150)[0].data)) == bytes([150]) * 1000
+        assert (len(file.reads) > 200) == first
+    assert list(kept) == ["parquet pages 1 0"]
+
+
+def test_nothing_is_awaited_where_that_is_forbidden() -> None:
+    table = pa.table({"v": [b"abc"] * 10, "w": [[1, 2]] * 10})
+    shard = opened(SlowBlob(written(table)))
+    with no_wait(), pytest.raises(WouldBlock):
+        [read_all(field.data) for field in shard.fields(3)]
+    assert [bytes(read_all(field.data)) for field in shard.fields(3)] == [b"abc", b"[1,2]\n"]
+
+
+# --- damage ------------------------------------------------------------------------------------------------
+
+GOOD = page(levels([1]) + texts(b"a"), 1)
+
+
+def broken(said: bytes) -> Callable[[], list[bytes | None]]:
+    return lambda: contents(column(GOOD, said, values=2))
+
+
+DAMAGE = {
+    "no header": b"\xff" * 100,
+    "no page of data": thrift.struct({1: thrift.I32(9), 2: thrift.I32(0), 3: thrift.I32(0)}),
+    "more bytes than the chunk": page(levels([1]) + texts(b"b"), 1, stored=1000),
+    "fewer than none": page(levels([1]) + texts(b"b"), 1, stored=-1),
+    "fewer than none of decompressed ones": page(levels([1]) + texts(b"b"), 1, size=-1),
+    "fewer values than none": page(levels([1]) + texts(b"b"), -1),
+    "levels that end early": page(levels([]) + texts(b"b"), 1),
+    "levels longer than the page": page(struct.pack("<I", 1 << 30) + b"\x02\x01", 1),
+    "a level above the highest": page(levels([2]) + texts(b"b"), 1),
+    "texts that end early": page(levels([1]) + struct.pack("<I", 1 << 30) + b"b", 1),
+    "no texts at all": page(levels([1]), 1),
+    "no dictionary": page(levels([1]) + b"\x01\x02\x00", 1, encoding=8),
+    "levels of version 2 longer than the page": page_v2(b"", 1, 1)[:-1] + b"",
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_damage_is_that_of_the_page_it_is_in(name: str) -> None:
+    shard = opened(column(GOOD, DAMAGE[name], values=2))
+    assert bytes(read_all(shard.fields(0)[0].data)) == b"a"
+    with pytest.raises(Corrupt):
+        [read_all(field.data) for field in shard.fields(1)]
+
+
+@pytest.mark.parametrize("index", [2, 1 << 20])
+def test_an_entry_that_the_dictionary_lacks(index: int) -> None:
+    entries = dictionary(texts(b"a", b"bc"), 2)
+    body = b"\x18" + b"\x02" + index.to_bytes(3, "little") + b"\x02\0\0\0"
+    data = column(entries, page(levels([1, 1]) + body, 2, encoding=8), values=2)
+    shard = opened(data)
+    with pytest.raises(Corrupt):
+        read_all(shard.fields(0)[0].data)
+    assert bytes(read_all(shard.fields(1)[0].data)) == b"a"
+
+
+@pytest.mark.parametrize("encoding", [1, 4, 10, 99])
+def test_encodings_that_are_not_read(encoding: int) -> None:
+    with pytest.raises(Unsupported, match=f"encoding {encoding}"):
+        contents(column(page(levels([1]) + texts(b"a"), 1, encoding=encoding), values=1))
+
+
+def test_levels_that_are_not_read() -> None:
+    with pytest.raises(Unsupported, match="bit-packed"):
+        contents(column(page(b"\x80" + texts(b"a"), 1, levels=4), values=1))
+
+
+def test_rows_that_no_page_has_are_damage() -> None:
+    shard = opened(column(GOOD, values=3))
+    assert bytes(read_all(shard.fields(0)[0].data)) == b"a"
+    for row in (1, 2):
+        with pytest.raises(Corrupt):
+            [read_all(field.data) for field in shard.fields(row)]
+
+
+# --- bombs -------------------------------------------------------------------------------------------------
+
+HUGE = (1 << 31) - 1
+ALL = struct.pack("<I", 6) + thrift.varint(HUGE << 1) + b"\x01"
+
+
+def bomb(name: str) -> bytes:
+    """A file of few bytes that says it holds very many."""
+    number = [root(1), element("v", REQUIRED, type=INT64)]
+    tags = [root(1), element("v", REPEATED, type=INT64)]
+    delta = thrift.varint(1 << 30) + b"\x04" + thrift.varint(HUGE) + bytes(20)
+    zeros = struct.pack("<I", 6) + thrift.varint(HUGE << 1) + b"\x00"
+    pages = {
+        "nulls": (TEXT, page(struct.pack("<I", 6) + thrift.varint(HUGE << 1) + b"\0", HUGE), 0),
+        "texts": (TEXT, page(ALL + texts(b"a"), HUGE), 0),
+        "numbers": (number, page(bytes(8), HUGE), 0),
+        "differences": (number, page(delta, HUGE, encoding=5), 0),
+        "lists": (tags, page(zeros + ALL + bytes(8), HUGE), 0),
+        "one list": (tags, page(ALL + ALL + bytes(8), HUGE), 0),
+    }
+    for codec in (1, 2, 4, 5, 6, 7):
+        pages[f"codec {codec}"] = (TEXT, page(b"\xff\xff\xff\xff\x07" + bytes(9), 1, size=HUGE), codec)
+    schema, data, codec = pages[name]
+    chunk = Made(data, HUGE, INT64 if schema is number else BYTE_ARRAY, said={4: thrift.I32(codec)})
+    if schema is tags:
+        chunk = Made(data, HUGE, INT64)
+    return made(schema, [(HUGE, [chunk])])
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["nulls", "texts", "numbers", "differences", "lists", "one list"]
+    + [f"codec {codec}" for codec in (1, 2, 4, 5, 6, 7)],
+)
+def test_a_page_that_claims_any_number_of_bytes_takes_little_memory(name: str) -> None:
+    opened(bomb("nulls"))  # so that what is imported does not count
+    tracemalloc.start()
+    try:
+        shard = opened(bomb(name), max_chunk_size=1 << 30)
+        assert len(shard) == HUGE
+        for row in (0, HUGE - 1):
+            try:
+                assert all(field.data.size() <= 8 for field in shard.fields(row))
+            except ShardfsError:
+                continue
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("codec", [1, 2, 4, 5, 6, 7])
+def test_a_page_that_decompresses_to_more_than_is_allowed(codec: int) -> None:
+    said = {4: thrift.I32(codec)}
+    data = column(page(bytes(50), 1, size=10_000), values=1, said=said)
+    options = Options(max_chunk_size=9_999)
+    with pytest.raises(TooLarge if codec != 1 else Corrupt):
+        [f.data.size() for f in opened(data, FakeServices(options)).fields(0)]

@@ -40,7 +40,7 @@ class Packing(Enum):
 # --- folders that are made once ----------------------------------------------------------------------------
 
 
-def _made(folder: Path, make: Callable[[Path], None]) -> Path:
+def made(folder: Path, make: Callable[[Path], None]) -> Path:
     """*folder*, filled by *make* if it is not there yet."""
     if not folder.exists():
         unfinished = folder.with_name(folder.name + ".unfinished")
@@ -155,24 +155,23 @@ def _picture(seed: int) -> bytes:
     return file.getvalue()
 
 
-def _image(number: int) -> bytes:
+def image(number: int) -> bytes:
     """A JPEG that no other record has: the number is in a comment segment behind the first marker."""
     picture, comment = _pictures()[number % _PICTURES], b"record %08d" % number
     segment = b"\xff\xfe" + struct.pack(">H", len(comment) + 2) + comment
     return picture[:2] + segment + picture[2:]
 
 
-def _label(number: int) -> int:
+def label(number: int) -> int:
     return number * 7919 % 1000
 
 
-def _caption(number: int) -> str:
+def caption(number: int) -> str:
     return f"record {number}: colours at random, número {number * 37 % 1000}"
 
 
 def _image_record(number: int) -> bytes:
-    label = struct.pack("<q", _label(number))
-    return _record(_image(number), label, _caption(number).encode())
+    return _record(image(number), struct.pack("<q", label(number)), caption(number).encode())
 
 
 def _chunks(records: int, chunk_bytes: int) -> Iterator[range]:
@@ -202,7 +201,7 @@ def images(work: Path, packing: Packing, records: int, chunk_bytes: int) -> Path
             entries.append(_entry(path.name, len(members), size))
         _write_index(folder, entries, _FIELDS, packing)
 
-    return _made(work / f"images-{packing.value}-{records}-{chunk_bytes}-v{_VERSION}", make)
+    return made(work / f"images-{packing.value}-{records}-{chunk_bytes}-v{_VERSION}", make)
 
 
 def _compress(path: Path) -> Path:
@@ -223,11 +222,11 @@ def extracted_images(work: Path, records: int, chunk_bytes: int) -> Path:
             for index, number in enumerate(members):
                 record = folder / f"chunk-0-{chunk}" / f"{index:06d}"
                 record.mkdir(parents=True)
-                (record / "image.jpg").write_bytes(_image(number))
-                (record / "label.txt").write_text(f"{_label(number)}\n")
-                (record / "caption.txt").write_text(_caption(number), encoding="utf-8")
+                (record / "image.jpg").write_bytes(image(number))
+                (record / "label.txt").write_text(f"{label(number)}\n")
+                (record / "caption.txt").write_text(caption(number), encoding="utf-8")
 
-    return _made(work / f"images-extracted-{records}-{chunk_bytes}-v{_VERSION}", make)
+    return made(work / f"images-extracted-{records}-{chunk_bytes}-v{_VERSION}", make)
 
 
 # --- other shapes ------------------------------------------------------------------------------------------
@@ -244,7 +243,7 @@ def one_field(work: Path, size: int) -> Path:
         written = _write_chunk(folder / "chunk-0-0.bin", [_record(content)])
         _write_index(folder, [_entry("chunk-0-0.bin", 1, written)], {"content": "bytes"})
 
-    return _made(work / f"field-{size}-v{_VERSION}", make)
+    return made(work / f"field-{size}-v{_VERSION}", make)
 
 
 def small_records(work: Path, chunks: int, records: int) -> Path:
@@ -258,7 +257,7 @@ def small_records(work: Path, chunks: int, records: int) -> Path:
             entries.append(_entry(path.name, records, size))
         _write_index(folder, entries, {"text": "str"})
 
-    return _made(work / f"small-{chunks}-{records}-v{_VERSION}", make)
+    return made(work / f"small-{chunks}-{records}-v{_VERSION}", make)
 
 
 def _words(first: int, count: int) -> Iterable[bytes]:

@@ -56,6 +56,10 @@ class Mount:
         sizes = {line.split(":")[0]: line.split()[1] for line in lines if line.endswith(" kB")}
         return Memory(int(sizes["VmRSS"]) << 10, int(sizes["VmHWM"]) << 10)
 
+    def bytes_read(self) -> int:
+        """What the daemon has got from read calls so far (rchar in proc_pid_io(5)), requests of the kernel included."""
+        return int(Path(f"/proc/{self.daemon.pid}/io").read_text().split()[1])
+
 
 @contextmanager
 def shardfs(source: Path, *options: str) -> Iterator[Mount]:

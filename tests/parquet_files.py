@@ -149,9 +149,7 @@ class Made:
     chunk: dict[int, Any] | None = None
 
 
-def made(
-    schema: list[dict[int, Any]], groups: list[tuple[int, list[Made]]], **said: Any
-) -> bytes:
+def made(schema: list[dict[int, Any]], groups: list[tuple[int, list[Made]]], **said: Any) -> bytes:
     """A file of row groups, each of so many rows. *said* overrules the footer: *rows*."""
     parts, at, metadata = [b"PAR1"], 4, []
     for rows, chunks in groups:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Memory:
     """A byte budget. What an *owner* (any object with a weak reference) holds is found by the owner itself.
 
-    One value is always kept, however large, since a chunk that is read must be somewhere.
+    One value may be larger than the budget, since a chunk that is read must be somewhere.
     """
 
     def __init__(self, limit: int) -> None:
@@ -80,7 +80,12 @@ class Memory:
             self._total -= held[1] if held else 0
 
     def _evict(self) -> None:
-        while self._total > self._limit and len(self._held) > 1:
+        limit = self._limit
+        if self._total > limit:
+            # Beside a value that is over the budget by itself there is some room, lest small ones drive it out.
+            largest = max(held[1] for held in self._held.values())
+            limit = max(limit, largest + limit // 8)
+        while self._total > limit and len(self._held) > 1:
             _, held = self._held.popitem(last=False)
             self._total -= held[1]
 

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shardfs.cache.index import default_folder
+from shardfs.cache.disk import default_folder
 from shardfs.cli import console, daemon, mount_point, status
 from shardfs.cli.request import without_secrets
 from shardfs.errors import MissingPackage, ShardfsError, Unreadable

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from shardfs.blob import Blob
-    from shardfs.cache.index import IndexCache
+    from shardfs.cache.disk import DiskCache
     from shardfs.cache.memory import Memory
     from shardfs.cache.spill import Spills
     from shardfs.codecs import Codec
@@ -43,7 +43,7 @@ class Means:
     """
 
     memory: Memory
-    index: IndexCache | None
+    index: DiskCache | None
     spills: Spills | None
     report: Callable[[ShardfsError], None]
     largest_piece: int

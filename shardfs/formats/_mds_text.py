@@ -6,19 +6,18 @@ includes the newline text at its end.
 
 from __future__ import annotations
 
-import json
-import re
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from shardfs.blob import Broken, Slice, read_all
 from shardfs.errors import Corrupt
+from shardfs.formats._json_text import kind_of, members, space_end
 from shardfs.formats._table import OffsetTable
-from shardfs.model import Field, Kind, NumberedKeys, Plain, Rendered
+from shardfs.model import Field, Kind, NumberedKeys, Plain
 from shardfs.names import to_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from shardfs.blob import Blob
 
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     """Finds the values in a line. Raises Corrupt."""
 
 _TEXT = Plain(".txt")
+_NESTED = Plain(".json")
 
 
 class Cell(NamedTuple):
@@ -103,11 +103,6 @@ def split_line(names: Sequence[str], separator: bytes, newline: bytes, line: byt
 
 # --- JSON objects ------------------------------------------------------------------------------------------
 
-# Numbers are left as text, since no value is made of any here.
-_DECODER = json.JSONDecoder(parse_int=str, parse_float=str)
-_SPACE = re.compile(r"[ \t\n\r]*")
-_WORDS = {b"NaN": b"nan", b"Infinity": b"inf", b"-Infinity": b"-inf"}
-
 
 def objects(newline: str) -> Splitter:
     """What splits the lines of a JSON shard."""
@@ -115,77 +110,20 @@ def objects(newline: str) -> Splitter:
 
 
 def split_object(newline: bytes, line: bytes) -> list[Cell]:
-    """The members of a JSON object. ``NaN``, ``Infinity`` and ``-Infinity`` are numbers, as Python writes them."""
-    # One character a byte, so that places in the text are places in the line; all marks of JSON are ASCII.
+    """The members of a JSON object."""
     text = line[: _text_end(line, newline)].decode("latin-1")
     try:
-        return list(_members(text))
+        found, end = members(text)
     except (ValueError, RecursionError) as error:
         raise Corrupt(f"is no JSON object ({error})") from error
-
-
-def _members(text: str) -> Iterator[Cell]:
-    at = _after("{", text, 0)
-    more = text[at : at + 1] != "}"
-    while more:
-        key, end = _DECODER.raw_decode(text, at)
-        begin = _after(":", text, end)
-        _, stop = _DECODER.raw_decode(text, begin)
-        if not isinstance(key, str) or text[at] != '"':
-            raise ValueError(f"a key that is no text at character {at}")
-        yield Cell(_loaded(text[at:end].encode("latin-1")), _kind(text[begin]), begin, stop)
-        at = _space(text, stop)
-        more = text[at : at + 1] == ","
-        at = _space(text, at + 1) if more else at
-    if _after("}", text, at) != len(text):
-        raise ValueError(f"more behind the object at character {at}")
-
-
-def _space(text: str, at: int) -> int:
-    """Where the white space at *at* ends."""
-    found = _SPACE.match(text, at)
-    return found.end() if found else at
-
-
-def _after(mark: str, text: str, at: int) -> int:
-    """What follows *mark* and the white space around it."""
-    at = _space(text, at)
-    if text[at : at + 1] != mark:
-        raise ValueError(f"no {mark} at character {at}")
-    return _space(text, at + 1)
-
-
-def _loaded(token: bytes | memoryview) -> str:
-    """The text that a JSON string stands for."""
-    return str(json.loads(str(token, "utf-8")))
-
-
-def _text(token: memoryview) -> bytes:
-    try:
-        # Half a surrogate pair, which JSON can hold and UTF-8 can't, becomes the escape that it was.
-        return _loaded(token).encode("utf-8", "backslashreplace")
-    except ValueError as error:
-        raise Corrupt(f"is no UTF-8 text ({error})") from error
-
-
-def _word(token: memoryview) -> bytes:
-    """A number or truth value: as it stands, since its writer made it the shortest that reads back the same."""
-    word = bytes(token)
-    return _WORDS.get(word, word) + b"\n"
-
-
-_STRING = Rendered(".txt", _text, "str")
-_NUMBER = Rendered(".txt", _word, "number")
-_NESTED = Plain(".json")
+    if space_end(text, end) != len(text):
+        raise Corrupt(f"is no JSON object (more behind it at byte {end})")
+    return [Cell(name, _kind(text[begin]), begin, end) for name, begin, end in found]
 
 
 def _kind(first: str) -> Kind | None:
-    """What the JSON value is that begins with that character."""
-    if first == '"':
-        return _STRING
-    if first in "{[":
-        return _NESTED
-    return None if first == "n" else _NUMBER
+    """What the value is that begins with that character: objects and arrays are text, as the writer left it."""
+    return _NESTED if first in "{[" else kind_of(first)
 
 
 def _text_end(line: bytes, newline: bytes) -> int:

@@ -156,6 +156,6 @@ def arrow_schema(head: bytes) -> Schema:
     file = b"".join((MAGIC, head, struct.pack("<I", len(head)), MAGIC))
     try:
         schema = parquet.ParquetFile(pa.BufferReader(file)).schema_arrow
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise Corrupt(f"a Parquet schema that can't be read ({error})") from error
     return schema_of(schema.serialize().to_pybytes())

@@ -38,14 +38,14 @@ class WithArchives:
             return [_shown(entry) for entry in self._store.list(prefix)]
         with located(archive):
             entries = self._archive(archive).list(rest)
-        return [replace(entry, path=f"{archive}/{entry.path}") for entry in entries]
+        return [entry.at(f"{archive}/{entry.path}") for entry in entries]
 
     def stat(self, path: str, /) -> Entry:
         archive, rest = self._split(path)
         if not rest:
             return _shown(self._store.stat(path))
         with located(archive):
-            return replace(self._archive(archive).stat(rest), path=path)
+            return self._archive(archive).stat(rest).at(path)
 
     def open(self, path: str, /) -> Blob:
         archive, rest = self._split(path)

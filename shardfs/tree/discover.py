@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fnmatch import filter as fnfilter
 from glob import has_magic
 from itertools import groupby
@@ -24,23 +23,21 @@ class SubStore:
     """A folder of a store, as a store: formats see the paths below it."""
 
     def __init__(self, store: Store, prefix: str) -> None:
-        self._store, self._prefix = store, prefix + "/"
         self.url = f"{store.url}/{prefix}"
+        if isinstance(store, SubStore):  # one step for every path, however deep the folder is
+            store, prefix = store._store, store._prefix + prefix
+        self._store, self._prefix = store, prefix + "/"
 
     def list(self, prefix: str = "", /) -> Sequence[Entry]:
         cut = len(self._prefix)
         found = self._store.list((self._prefix + prefix).rstrip("/"))
-        return [self._renamed(entry, entry.path[cut:]) for entry in found]
+        return [entry.at(entry.path[cut:]) for entry in found]
 
     def stat(self, path: str, /) -> Entry:
-        return self._renamed(self._store.stat((self._prefix + path).rstrip("/")), path)
+        return self._store.stat((self._prefix + path).rstrip("/")).at(path)
 
     def open(self, path: str, /) -> Blob:
         return self._store.open(self._prefix + path)
-
-    @staticmethod
-    def _renamed(entry: Entry, path: str) -> Entry:
-        return replace(entry, path=path)
 
 
 class Selection:

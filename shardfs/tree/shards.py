@@ -37,7 +37,7 @@ from shardfs.tree.records import KnownRecords, OpenShard
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from shardfs.cache.index import IndexCache
+    from shardfs.cache.disk import DiskCache
     from shardfs.journal import Journal
     from shardfs.model import Dataset, Shard, ShardRef, Store
     from shardfs.options import Options
@@ -53,7 +53,7 @@ class ShardSpace(NoLinks):
     """All shards of a mount."""
 
     def __init__(
-        self, presenter: Presenter, journal: Journal, options: Options, index: IndexCache | None
+        self, presenter: Presenter, journal: Journal, options: Options, index: DiskCache | None
     ) -> None:
         self._presenter, self._journal, self._options = presenter, journal, options
         self._index = index

@@ -9,7 +9,7 @@ import pytest
 import zstandard
 
 from shardfs.blob import Blob, Bytes, Concat, Slice
-from shardfs.cache.index import IndexCache
+from shardfs.cache.disk import DiskCache, Room
 from shardfs.cache.memory import Derived, Memory
 from shardfs.cache.spill import Spills
 from shardfs.codecs import checked
@@ -70,10 +70,10 @@ class TestLocalFile(BlobContract):
         return LocalFile(str(file), "file")
 
 
-class TestIndexCache(BlobContract):
+class TestDiskCache(BlobContract):
     @pytest.fixture
     def blob(self, tmp_path: Path) -> Blob:
-        cache = IndexCache(tmp_path, 1 << 20)
+        cache = DiskCache(Room(tmp_path, 1 << 20), "index")
         cache.put("key", CONTENT)
         blob = cache.get("key")
         assert blob is not None
@@ -117,11 +117,11 @@ class TestUnpacked(BlobContract):
     @pytest.fixture(params=[True, False])
     def blob(self, request: pytest.FixtureRequest, codec: str, tmp_path: Path) -> Blob:
         stored = next(write for name, write in ALL.values() if name == codec)(CONTENT)
-        spills = Spills(tmp_path, 1 << 20) if request.param else None
+        room = Room(tmp_path, 1 << 20)
         means = Means(
             memory=Memory(1 << 20),
-            index=IndexCache(tmp_path, 1 << 20) if request.param else None,
-            spills=spills,
+            index=DiskCache(room, "index") if request.param else None,
+            spills=Spills(room) if request.param else None,
             report=lambda error: None,
             largest_piece=1 << 20,
             size_limit=1 << 20,

@@ -8,7 +8,7 @@ import zstandard
 
 import shardfs
 from shardfs.blob import no_wait, read_all
-from shardfs.cache.index import IndexCache
+from shardfs.cache.disk import Room
 from shardfs.cache.memory import Memory
 from shardfs.errors import Corrupt, NotFound, UsageError, WouldBlock
 from shardfs.journal import Journal
@@ -80,9 +80,9 @@ def test_a_password_is_in_no_text_of_the_options() -> None:
 
 
 def workshop(folder: Path | None, **options: Any) -> Services:
-    index = IndexCache(folder, 1 << 20) if folder else None
+    room = Room(folder, 1 << 20) if folder else None
     chosen = Options(disk_cache=folder is not None, cache_dir=folder, **options)
-    return Workshop(chosen, Memory(1 << 20), index, Journal())
+    return Workshop(chosen, Memory(1 << 20), room, Journal())
 
 
 class Build:

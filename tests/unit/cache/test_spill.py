@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from shardfs.blob import no_wait, read_all
-from shardfs.cache.spill import NoRoom, Spills
+from shardfs.cache.disk import NoRoom, Room
+from shardfs.cache.spill import Spills
 from shardfs.errors import WouldBlock
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ TAIL = 48
 
 @pytest.fixture
 def spills(tmp_path: Path) -> Spills:
-    return Spills(tmp_path, LIMIT)
+    return Spills(Room(tmp_path, LIMIT))
 
 
 def files(folder: Path) -> list[Path]:
@@ -45,7 +46,7 @@ def kept(spills: Spills, key: str) -> bytes | None:
 def test_what_was_finished_is_found_by_others(spills: Spills, tmp_path: Path) -> None:
     keep(spills, "key", b"content")
     assert kept(spills, "key") == b"content"
-    assert kept(Spills(tmp_path, LIMIT), "key") == b"content"
+    assert kept(Spills(Room(tmp_path, LIMIT)), "key") == b"content"
     assert kept(spills, "other key") is None
 
 
@@ -90,8 +91,8 @@ def test_closing_leaves_only_what_is_finished(spills: Spills, tmp_path: Path) ->
 
 def test_nothing_is_left_when_the_process_ends(tmp_path: Path) -> None:
     code = (
-        "import sys, pathlib; from shardfs.cache.spill import Spills\n"
-        "s = Spills(pathlib.Path(sys.argv[1]), 1000).create('key')\n"
+        "import sys, pathlib; from shardfs.cache.disk import Room; from shardfs.cache.spill import Spills\n"
+        "s = Spills(Room(pathlib.Path(sys.argv[1]), 1000)).create('key')\n"
         "s.append(memoryview(b'content'))"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
@@ -102,7 +103,7 @@ def test_what_a_killed_process_left_goes_when_room_is_made(tmp_path: Path) -> No
     (tmp_path / "unpacked").mkdir()
     left = tmp_path / "unpacked" / ".new-left"
     left.write_bytes(b"x" * 1000)
-    spills = Spills(tmp_path, LIMIT)
+    spills = Spills(Room(tmp_path, LIMIT))
     mine = spills.create("mine")
     other = tmp_path / "unpacked" / ".new-other"
     other.write_bytes(b"x" * 1000)
@@ -121,8 +122,8 @@ def test_what_was_used_least_recently_gives_way(spills: Spills, tmp_path: Path) 
             stamp = number if place.stat().st_mtime > 1000 else place.stat().st_mtime
             os.utime(place, (stamp, stamp))
     spills.get("a")
-    keep(Spills(tmp_path, LIMIT), "d", bytes(30_000))
-    found = Spills(tmp_path, LIMIT)
+    keep(Spills(Room(tmp_path, LIMIT)), "d", bytes(30_000))
+    found = Spills(Room(tmp_path, LIMIT))
     assert [key for key in "abcd" if found.get(key) is not None] == ["a", "c", "d"]
 
 
@@ -181,7 +182,7 @@ def test_a_disk_that_fills_at_the_very_end_costs_only_the_next_mount(
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(NoRoom):
-        Spills(tmp_path / "file" / "cache", LIMIT).create("key")
+        Spills(Room(tmp_path / "file" / "cache", LIMIT)).create("key")
 
 
 @pytest.mark.parametrize("cut", [0, 1, 20, TAIL, TAIL + 3])

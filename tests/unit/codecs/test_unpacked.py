@@ -16,7 +16,7 @@ import pytest
 import zstandard
 
 from shardfs.blob import Bytes, no_wait, read_all
-from shardfs.cache.index import IndexCache
+from shardfs.cache.disk import Room
 from shardfs.cache.memory import Memory
 from shardfs.codecs import _zlib, gzip_points, replayed, spilled, zstd_frames
 from shardfs.codecs.pieces import Pieced
@@ -77,10 +77,10 @@ class Shop:
 
     def begin(self) -> None:
         self.journal, self.memory = Journal(), Memory(self.options.memory_limit)
-        index = None
+        room = None
         if self.options.disk_cache and self.options.cache_dir is not None:
-            index = IndexCache(self.options.cache_dir, self.options.cache_size)
-        self.workshop = Workshop(self.options, self.memory, index, self.journal)
+            room = Room(self.options.cache_dir, self.options.cache_size)
+        self.workshop = Workshop(self.options, self.memory, room, self.journal)
 
     def unpack(self) -> Blob:
         return self.workshop.unpack(self.store, self.entry, self.codec)

@@ -12,7 +12,7 @@ import pytest
 
 import tests
 from shardfs.blob import read_all
-from shardfs.errors import NoKey, OutsideSource, ShardfsError, Unreadable, Unsupported
+from shardfs.errors import NoKey, OutsideSource, ShardfsError, Unreadable
 from shardfs.formats.litdata import LitData
 from shardfs.model import Array, Encoded, Field, Items, Kind, Pixels, Plain, Rendered, Scalar
 from shardfs.options import Options
@@ -207,9 +207,8 @@ def test_an_index_that_is_no_json_is_named() -> None:
     assert str(raised.value).startswith("index.json: is no JSON")
 
 
-def test_parquet_chunks_are_refused() -> None:
-    with pytest.raises(Unsupported, match="Parquet files"):
-        open_case(PARQUET)
+def test_parquet_chunks_are_left_to_their_own_format() -> None:
+    assert not LitData.detect(LocalStore(str(DATA / PARQUET)), ["index.json"])
 
 
 def test_an_empty_folder_is_no_dataset() -> None:

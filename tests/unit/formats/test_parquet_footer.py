@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import struct
 from typing import Any
 
@@ -22,7 +23,18 @@ from shardfs.formats._parquet_footer import (
 from shardfs.formats._parquet_thrift import read_struct
 from tests import thrift
 from tests.fakes import FakeServices
-from tests.parquet_files import OPTIONAL, Made, contents, element, made, opened, page, root, texts, written
+from tests.parquet_files import (
+    OPTIONAL,
+    Made,
+    contents,
+    element,
+    made,
+    opened,
+    page,
+    root,
+    texts,
+    written,
+)
 
 FILE = written(pa.table({"v": [1, 2, 3, 4, 5], "w": list("abcde")}), row_group_size=2)
 
@@ -111,10 +123,8 @@ def test_a_footer_with_a_wrong_byte_is_one_or_damage(at: int, byte: int) -> None
 
 @given(binary(max_size=100))
 def test_any_bytes_are_a_footer_or_damage(data: bytes) -> None:
-    try:
+    with contextlib.suppress(Corrupt):
         assert len(summarize(data).head) <= len(data) + 1
-    except ShardfsError as error:
-        assert isinstance(error, Corrupt)
 
 
 V = [root(1), element("v", OPTIONAL, type=6)]

@@ -28,9 +28,9 @@ def packed(values: list[int], width: int) -> bytes:
 
 
 @st.composite
-def hybrids(draw: Any, widths: Any = st.integers(0, 32)) -> tuple[int, list[int], bytes]:
-    """(width, values, data): runs of all kinds, packed ones of full groups."""
-    width = draw(widths)
+def hybrids(draw: Any, least: int, most: int) -> tuple[int, list[int], bytes]:
+    """(width, values, data): runs of all kinds, packed ones of full groups; widths from *least* to *most*."""
+    width = draw(st.integers(least, most))
     one = st.integers(0, (1 << width) - 1)
     data, values = b"", []
     for _ in range(draw(st.integers(0, 5))):
@@ -47,7 +47,7 @@ def hybrids(draw: Any, widths: Any = st.integers(0, 32)) -> tuple[int, list[int]
     return width, values, data
 
 
-@given(hybrids(), st.data())
+@given(hybrids(0, 32), st.data())
 def test_values_are_found_where_they_are(hybrid: tuple[int, list[int], bytes], data: Any) -> None:
     width, values, stored = hybrid
     total = data.draw(st.integers(0, len(values)))
@@ -62,7 +62,7 @@ def test_values_are_found_where_they_are(hybrid: tuple[int, list[int], bytes], d
         runs[total]
 
 
-@given(hybrids(st.integers(1, 5)))
+@given(hybrids(1, 5))
 def test_levels_are_counted(hybrid: tuple[int, list[int], bytes]) -> None:
     width, values, stored = hybrid
     limit = (1 << width) - 1
@@ -72,7 +72,7 @@ def test_levels_are_counted(hybrid: tuple[int, list[int], bytes]) -> None:
     assert [runs.rank(stop, limit) for stop in range(len(values) + 1)] == ranks
 
 
-@given(hybrids(), st.integers(0, 400))
+@given(hybrids(0, 32), st.integers(0, 400))
 def test_what_is_cut_off_is_damage(hybrid: tuple[int, list[int], bytes], cut: int) -> None:
     width, values, stored = hybrid
     try:

@@ -169,7 +169,8 @@ def test_damaged_schemas(elements: Parts) -> None:
 
 
 @pytest.mark.parametrize(
-    "elements", [[root(1), element("v", type=8)], [root(1 << 14), *[element("v", type=1)] * (1 << 14)]]
+    "elements",
+    [[root(1), element("v", type=8)], [root(1 << 14), *[element("v", type=1)] * (1 << 14)]],
 )
 def test_schemas_that_are_not_read(elements: Parts) -> None:
     with pytest.raises(Unsupported):

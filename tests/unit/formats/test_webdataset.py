@@ -12,7 +12,7 @@ import pytest
 import zstandard
 
 from shardfs.blob import Bytes, read_all
-from shardfs.cache.index import IndexCache
+from shardfs.cache.disk import Room
 from shardfs.cache.memory import Memory
 from shardfs.errors import Corrupt
 from shardfs.formats._tar import END
@@ -178,8 +178,7 @@ def folder(tmp_path: Path) -> Path:
 
 def workshop(cache: Path, journal: Journal, **options: bool) -> Workshop:
     settings = Options(cache_dir=cache, **options)  # type: ignore[arg-type]
-    index = IndexCache(cache, 1 << 30)
-    return Workshop(settings, Memory(1 << 20), index, journal)
+    return Workshop(settings, Memory(1 << 20), Room(cache, 1 << 30), journal)
 
 
 def test_the_next_mount_scans_nothing(folder: Path, tmp_path: Path) -> None:

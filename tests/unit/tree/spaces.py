@@ -15,7 +15,7 @@ from tests.fakes import FakeDataset, FakeShard, MemoryStore
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from shardfs.cache.index import IndexCache
+    from shardfs.cache.disk import DiskCache
     from shardfs.errors import ShardfsError
     from shardfs.model import Dataset
     from shardfs.tree.inodes import Ino
@@ -29,7 +29,7 @@ class Space(ShardSpace):
         self,
         dataset: Dataset,
         store: MemoryStore | None = None,
-        index: IndexCache | None = None,
+        index: DiskCache | None = None,
         **options: Any,
     ) -> None:
         self.journal = Journal()

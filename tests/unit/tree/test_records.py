@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from shardfs.blob import Bytes, Slice, Stored, no_wait
-from shardfs.cache.index import IndexCache
+from shardfs.cache.disk import DiskCache, Room
 from shardfs.errors import (
     Corrupt,
     NotFound,
@@ -146,7 +146,7 @@ class Costly(Versioned):
 
 def costly(folder: Path, *records: Mapping[str, bytes | ShardfsError], **options: Any) -> Space:
     return Space(
-        Costly(*records), MemoryStore({"one.bin": b"123"}), IndexCache(folder, 1 << 20), **options
+        Costly(*records), MemoryStore({"one.bin": b"123"}), DiskCache(Room(folder, 1 << 20), "index"), **options
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from shardfs.blob import read_all
-from shardfs.cache.index import IndexCache, default_folder
+from shardfs.cache.disk import INDEX, DiskCache, Room, default_folder
 from shardfs.names import from_bytes
 
 if TYPE_CHECKING:
@@ -21,12 +21,16 @@ LIMIT = 10_000
 HEAD = 48
 
 
+def kept_in(folder: Path) -> DiskCache:
+    return DiskCache(Room(folder, LIMIT), INDEX)
+
+
 @pytest.fixture
-def cache(tmp_path: Path) -> IndexCache:
-    return IndexCache(tmp_path, LIMIT)
+def cache(tmp_path: Path) -> DiskCache:
+    return kept_in(tmp_path)
 
 
-def kept(cache: IndexCache, key: str) -> bytes | None:
+def kept(cache: DiskCache, key: str) -> bytes | None:
     blob = cache.get(key)
     return None if blob is None else bytes(read_all(blob))
 
@@ -39,17 +43,17 @@ def used(folder: Path) -> int:
     return sum(file.stat().st_size for file in files(folder))
 
 
-def test_what_was_put_is_there_also_for_the_next_mount(cache: IndexCache, tmp_path: Path) -> None:
+def test_what_was_put_is_there_also_for_the_next_mount(cache: DiskCache, tmp_path: Path) -> None:
     assert kept(cache, "key") is None
     cache.put("key", b"content")
     cache.put("empty", b"")
-    for each in (cache, IndexCache(tmp_path, LIMIT)):
+    for each in (cache, kept_in(tmp_path)):
         assert kept(each, "key") == b"content"
         assert kept(each, "empty") == b""
         assert kept(each, "other") is None
 
 
-def test_what_is_put_again_is_replaced(cache: IndexCache, tmp_path: Path) -> None:
+def test_what_is_put_again_is_replaced(cache: DiskCache, tmp_path: Path) -> None:
     cache.put("key", b"old")
     before = cache.get("key")
     cache.put("key", b"newer")
@@ -60,12 +64,12 @@ def test_what_is_put_again_is_replaced(cache: IndexCache, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("key", [from_bytes(b"\xff"), "\ud800", "a/../b", "x" * 10_000, ""])
-def test_any_text_is_a_key(cache: IndexCache, key: str) -> None:
+def test_any_text_is_a_key(cache: DiskCache, key: str) -> None:
     cache.put(key, b"content")
     assert kept(cache, key) == b"content"
 
 
-def test_others_can_not_read_it(cache: IndexCache, tmp_path: Path) -> None:
+def test_others_can_not_read_it(cache: DiskCache, tmp_path: Path) -> None:
     cache.put("key", b"content")
     assert (tmp_path / "index").stat().st_mode & 0o077 == 0
     assert files(tmp_path)[0].stat().st_mode & 0o077 == 0
@@ -74,7 +78,7 @@ def test_others_can_not_read_it(cache: IndexCache, tmp_path: Path) -> None:
 # --- bounds ---
 
 
-def test_it_never_takes_more_than_its_limit(cache: IndexCache, tmp_path: Path) -> None:
+def test_it_never_takes_more_than_its_limit(cache: DiskCache, tmp_path: Path) -> None:
     for number in range(60):
         cache.put(f"key {number}", bytes(900 + number))
         assert used(tmp_path) <= LIMIT
@@ -82,7 +86,7 @@ def test_it_never_takes_more_than_its_limit(cache: IndexCache, tmp_path: Path) -
     assert kept(cache, "key 0") is None
 
 
-def test_the_least_recently_used_goes_first(cache: IndexCache, tmp_path: Path) -> None:
+def test_the_least_recently_used_goes_first(cache: DiskCache, tmp_path: Path) -> None:
     for number in range(8):
         cache.put(f"key {number}", bytes(1000))
         (newest,) = (file for file in files(tmp_path) if file.stat().st_mtime > 1000)
@@ -96,7 +100,7 @@ def test_the_least_recently_used_goes_first(cache: IndexCache, tmp_path: Path) -
 
 
 def test_what_is_larger_than_the_limit_is_not_kept_and_harms_nothing(
-    cache: IndexCache, tmp_path: Path
+    cache: DiskCache, tmp_path: Path
 ) -> None:
     cache.put("small", b"content")
     cache.put("large", bytes(LIMIT))
@@ -104,16 +108,16 @@ def test_what_is_larger_than_the_limit_is_not_kept_and_harms_nothing(
     assert kept(cache, "small") == b"content"
 
 
-def test_what_another_mount_left_counts(cache: IndexCache, tmp_path: Path) -> None:
+def test_what_another_mount_left_counts(cache: DiskCache, tmp_path: Path) -> None:
     for number in range(8):
-        IndexCache(tmp_path, LIMIT).put(f"key {number}", bytes(1000))
+        kept_in(tmp_path).put(f"key {number}", bytes(1000))
     for number in range(8, 16):
         cache.put(f"key {number}", bytes(1000))
     assert used(tmp_path) <= LIMIT
 
 
 def test_several_mounts_and_threads_share_a_folder(tmp_path: Path) -> None:
-    caches = [IndexCache(tmp_path, LIMIT) for _ in range(4)]
+    caches = [kept_in(tmp_path) for _ in range(4)]
 
     def work(number: int) -> None:
         cache = caches[number % 4]
@@ -133,7 +137,7 @@ def test_several_mounts_and_threads_share_a_folder(tmp_path: Path) -> None:
 # --- what goes wrong ---
 
 
-def test_a_folder_that_was_emptied_is_filled_again(cache: IndexCache, tmp_path: Path) -> None:
+def test_a_folder_that_was_emptied_is_filled_again(cache: DiskCache, tmp_path: Path) -> None:
     cache.put("key", b"content")
     for file in files(tmp_path):
         file.unlink()
@@ -155,7 +159,7 @@ def test_a_folder_that_was_emptied_is_filled_again(cache: IndexCache, tmp_path: 
         lambda good: good[:20] + b"X" + good[21:],
     ],
 )
-def test_garbage_is_not_taken_for_content(cache: IndexCache, tmp_path: Path, change: Any) -> None:
+def test_garbage_is_not_taken_for_content(cache: DiskCache, tmp_path: Path, change: Any) -> None:
     cache.put("key", b"content")
     (file,) = files(tmp_path)
     file.write_bytes(change(file.read_bytes()))
@@ -164,7 +168,7 @@ def test_garbage_is_not_taken_for_content(cache: IndexCache, tmp_path: Path, cha
     assert kept(cache, "key") == b"content"
 
 
-def test_a_file_of_another_key_is_not_taken(cache: IndexCache, tmp_path: Path) -> None:
+def test_a_file_of_another_key_is_not_taken(cache: DiskCache, tmp_path: Path) -> None:
     cache.put("key", b"content")
     (file,) = files(tmp_path)
     cache.put("other", b"other")
@@ -173,7 +177,7 @@ def test_a_file_of_another_key_is_not_taken(cache: IndexCache, tmp_path: Path) -
     assert kept(cache, "key") is None
 
 
-def test_other_things_in_the_folder_do_not_disturb(cache: IndexCache, tmp_path: Path) -> None:
+def test_other_things_in_the_folder_do_not_disturb(cache: DiskCache, tmp_path: Path) -> None:
     cache.put("key", b"content")
     (file,) = files(tmp_path)
     file.unlink()
@@ -189,7 +193,7 @@ def test_a_folder_that_can_not_be_made_is_told_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").write_bytes(b"")
-    cache = IndexCache(tmp_path / "file", LIMIT)
+    cache = kept_in(tmp_path / "file")
     for _ in range(3):
         cache.put("key", b"content")
         assert kept(cache, "key") is None
@@ -200,9 +204,9 @@ def test_a_folder_that_can_not_be_made_is_told_once(
 def test_a_folder_that_can_not_be_written_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    IndexCache(tmp_path, LIMIT).put("key", b"content")
+    kept_in(tmp_path).put("key", b"content")
     monkeypatch.setattr(tempfile, "mkstemp", failing(errno.EROFS))
-    cache = IndexCache(tmp_path, LIMIT)
+    cache = kept_in(tmp_path)
     for _ in range(2):
         cache.put("other", b"other")
     assert kept(cache, "key") == b"content"
@@ -220,7 +224,7 @@ def failing(number: int) -> Callable[..., None]:
 
 @pytest.mark.parametrize("call", ["write", "replace"])
 def test_a_full_disk_leaves_nothing_behind(
-    cache: IndexCache,
+    cache: DiskCache,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -259,7 +263,7 @@ def test_a_full_disk_leaves_nothing_behind(
 
 
 def test_a_file_that_can_not_be_read_is_nothing(
-    cache: IndexCache, monkeypatch: pytest.MonkeyPatch
+    cache: DiskCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cache.put("key", b"content")
     monkeypatch.setattr(os, "pread", failing(errno.EIO))
@@ -267,7 +271,7 @@ def test_a_file_that_can_not_be_read_is_nothing(
 
 
 def test_files_that_vanish_while_room_is_made_do_no_harm(
-    cache: IndexCache, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    cache: DiskCache, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     for number in range(8):
         cache.put(f"key {number}", bytes(1000))

@@ -1,48 +1,36 @@
-"""``python -m benchmarks.huggingface``: images in Parquet through a mount, beside the libraries that read them; large tables."""
+"""``python -m benchmarks.huggingface``: images in Parquet beside the libraries that read them, and large tables."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
-import shutil
 import signal
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks import tables
-from benchmarks.harness import (
-    Aim,
-    Mount,
-    Pairs,
-    Row,
-    Sample,
-    machine,
-    megabytes,
-    pairs,
-    seconds,
-    shardfs,
-    table,
-    times,
-)
+from benchmarks.harness import Aim, Row, Sample, machine, megabytes, seconds, shardfs, table, times
 from benchmarks.litdata import cat, read_each, read_file, run, warm
+from benchmarks.peers import Cost, Side, installed, reading, side_by_side
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from benchmarks.harness import Mount
+    from benchmarks.peers import Reader
+
 RESULTS = Path(__file__).parent / "results" / "huggingface.md"
 
 # What there may be to compare with, by the names of the packages.
-PEERS = ("datasets", "pyarrow", "parquet-file-fs")
+_PEERS = ("datasets", "pyarrow", "parquet-file-fs")
 
 _TENFOLD, _FASTER, _HALF = (Aim(limit, times, at_least=True) for limit in (10, 1, 0.5))
 _SMALL, _AT_ONCE = Aim(150e6, megabytes), Aim(1, seconds)
@@ -53,12 +41,12 @@ class Sizes:
     """How much is made and done.
 
     Attributes:
-        records: images of about 25 KB in either file of images.
+        records: images of about 25 KB in each file of images.
         opens: images that are read at random.
-        listed: folders that are listed.
+        listed: records whose folders are listed.
         rows: rows of the Parquet file of many.
         lines: bytes of the JSON Lines file.
-        repeats: pairs of each comparison; mounts of each large table.
+        repeats: pairs of each comparison, and mounts of each large table.
     """
 
     records: int = 8_000
@@ -77,26 +65,33 @@ class Images(NamedTuple):
     """A Parquet file of images.
 
     Attributes:
-        folder: what is mounted; in it is ``images.parquet``.
-        column: the column of the images, and the part of it where it has parts.
-        file: the name that an image has in a mount.
-        peers: those that can read it.
+        folder: what is mounted; ``images.parquet`` is in it.
+        column: the column that the images are in, or the part of one.
+        name: what an image is called in a mount.
+        peers: those that can read the file.
     """
 
-    name: str
+    writer: str
     folder: Path
     column: str
-    file: str
+    name: str
     peers: tuple[str, ...]
+
+    @property
+    def file(self) -> Path:
+        return self.folder / "images.parquet"
+
+    def title(self, what: str) -> str:
+        return f"by {self.writer}: {what}"
 
 
 @dataclass
 class Bench:
-    """What all measures share. The files are made when they are first asked for.
+    """What all measures share; the files are made when they are first asked for.
 
     Attributes:
-        python: a Python with what there is of the peers.
-        peaks: the most memory that the daemon had, of each mount of images.
+        python: a Python that has the peers, or some of them.
+        peaks: the most memory that the daemon had, for each mount of images.
     """
 
     work: Path
@@ -106,140 +101,260 @@ class Bench:
 
     @cached_property
     def versions(self) -> dict[str, str]:
-        """The versions of the peers that are there."""
-        program = (
-            "from importlib import metadata; import json, sys; there = metadata.distributions();"
-            "print(json.dumps({d.name: d.version for d in there if d.name in sys.argv}))"
-        )
-        command = [self.python, "-I", "-c", program, *PEERS]
-        found = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
-        versions: dict[str, str] = json.loads(found)
-        return {peer: versions[peer] for peer in PEERS if peer in versions}
+        return installed(self.python, _PEERS)
 
     @cached_property
     def images(self) -> list[Images]:
         there, records = tuple(self.versions), self.sizes.records
         plain = tables.images(self.work, records)
-        files = [Images("pyarrow's", plain, "content", "content.jpg", there)]
-        if (version := self.versions.get("datasets")) is not None:
+        files = [Images("pyarrow", plain, "content", "content.jpg", there)]
+        if version := self.versions.get("datasets"):
             made = tables.images_by_datasets(self.work, records, self.python, version)
-            # parquet-file-fs looks at whole columns only, and in this file the images are a part of one.
+            # parquet-file-fs knows whole columns only; here the images are a part of one.
             peers = tuple(peer for peer in there if peer != "parquet-file-fs")
-            files.insert(0, Images("datasets'", made, "image.bytes", "image.jpg", peers))
+            files.insert(0, Images("datasets", made, "image.bytes", "image.jpg", peers))
         return files
 
     @cached_property
     def picked(self) -> list[int]:
         return random.Random(1).sample(range(self.sizes.records), self.sizes.opens)
 
+    def mounted(self, images: Images, work: Callable[[Mount, Path], Sample]) -> Side:
+        """The side that does *work* in the folder of the records, each time on a mount that nobody used before."""
 
-# --- both sides --------------------------------------------------------------------------------------------
+        def once() -> tuple[Sample, Cost]:
+            warm(images.folder)
+            with shardfs(images.folder) as mount:
+                before = mount.bytes_read()
+                sample = work(mount, mount.path / images.file.stem)
+                cost = Cost(mount.memory().peak, mount.bytes_read() - before)
+            self.peaks.append(cost.peak)
+            return sample, cost
 
+        return Side("", once)
 
-class Cost(NamedTuple):
-    """What a repeat took: bytes of memory at most, bytes from read calls."""
-
-    peak: int
-    read: int
-
-
-class Side:
-    """One of the two that are compared, and what its repeats took."""
-
-    def __init__(self) -> None:
-        self.costs: list[Cost] = []
-
-    def __str__(self) -> str:
-        peak = max(cost.peak for cost in self.costs)
-        read = statistics.median(cost.read for cost in self.costs)
-        return f"{megabytes(peak)}, {megabytes(read)} read"
-
-
-class Ours(Side):
-    """A mount of the images that nobody used before, for each repeat."""
-
-    def __init__(self, images: Images, work: Callable[[Mount, Path], Sample]) -> None:
-        super().__init__()
-        self._images, self._work = images, work
-
-    def once(self) -> Sample:
-        warm(self._images.folder)
-        with shardfs(self._images.folder) as mount:
-            before = mount.bytes_read()
-            sample = self._work(mount, mount.path / "images")
-            self.costs.append(Cost(mount.memory().peak, mount.bytes_read() - before))
-        return sample
+    def compare(
+        self,
+        images: Images,
+        what: str,
+        ours: Callable[[Mount, Path], Sample],
+        theirs: Callable[[Reader], tuple[Sample, Cost]],
+        aims: Mapping[str, Aim] = MappingProxyType({}),
+    ) -> Iterator[Row]:
+        """A line for each peer."""
+        for peer in images.peers:
+            with reading(self.python, peer, images.file, images.column, self.work) as reader:
+                once = partial(_asked, images, reader, theirs)
+                sides = self.mounted(images, ours), Side(peer, once)
+                yield side_by_side(images.title(what), self.sizes.repeats, sides, aims.get(peer))
 
 
-class Reader(Side):
-    """A peer: a program that stays, so that it is not measured how long that takes to start.
-
-    Attributes:
-        kept: the folder of what the library keeps for itself.
-    """
-
-    def __init__(self, program: subprocess.Popen[str], images: Images, kept: Path) -> None:
-        super().__init__()
-        self._program, self._images, self.kept = program, images, kept
-
-    def ask(self, task: Mapping[str, object], *, opening: bool = False) -> Sample:
-        """Let it carry out a task of ``huggingface_reader.py``; *opening*: the time has the opening of the file in it."""
-        warm(self._images.folder)
-        warm(self.kept)
-        if self._program.stdin is None or self._program.stdout is None:
-            raise RuntimeError("a reader without pipes")
-        self._program.stdin.write(json.dumps(task) + "\n")
-        self._program.stdin.flush()
-        answer = json.loads(self._program.stdout.readline() or "{}")
-        if not answer:
-            raise RuntimeError(f"the reader ended with status {self._program.wait()}")
-        self.costs.append(Cost(answer["peak"], answer["read"]))
-        return Sample(answer["took"] + (answer["opened"] if opening else 0.0), answer["done"])
+def _asked(
+    images: Images, reader: Reader, ask: Callable[[Reader], tuple[Sample, Cost]]
+) -> tuple[Sample, Cost]:
+    warm(images.folder)
+    warm(reader.kept)
+    return ask(reader)
 
 
-@contextmanager
-def reading(bench: Bench, images: Images, kind: str) -> Iterator[Reader]:
-    """A peer that has everything it needs loaded."""
-    script = str(Path(__file__).with_name("huggingface_reader.py"))
-    file = str(images.folder / "images.parquet")
-    with tempfile.TemporaryDirectory(dir=bench.work) as kept:
-        program = subprocess.Popen(
-            # -I: `import datasets` must not find the module of that name beside the program.
-            [bench.python, "-I", script, kind, file, images.column],
-            env={**os.environ, "HF_HOME": kept, "HF_HUB_OFFLINE": "1"},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        with program:  # ends it: its input is at its end
-            reader = Reader(program, images, Path(kept))
-            reader.ask({"some": [0]})
-            reader.costs.clear()
-            yield reader
+def record(number: int, rows: int) -> str:
+    """The name of a record's folder in a shard of *rows*."""
+    return f"{number:0{max(6, len(str(rows - 1)))}d}"
 
 
-def against(
-    bench: Bench,
-    what: str,
-    ours: Ours,
-    theirs: Side,
-    once: Callable[[], Sample],
-    reference: str,
-    aim: Aim | None = None,
-) -> Row:
-    """A line: time, memory and bytes of both, and how many times as fast ours was."""
-    found = pairs(bench.sizes.repeats, ours.once, once)
-    bench.peaks += [cost.peak for cost in ours.costs]
-    return _line(what, found, (str(ours), str(theirs)), reference, aim)
+# --- images ------------------------------------------------------------------------------------------------
 
 
-def _line(what: str, found: Pairs, costs: tuple[str, str], reference: str, aim: Aim | None) -> Row:
-    ratio = 1 / found.ratio
-    here, there = (seconds(statistics.median(took)) for took in (found.ours, found.theirs))
-    return Row(
-        what,
-        f"{here}, {costs[0]}",
-        f"{reference} {there}" + (f", {costs[1]}" if costs[1] else ""),
-        times(ratio),
-        *(("", "") if aim is None else (str(aim), aim.judge(ratio))),
+def first_image(bench: Bench, images: Images) -> Iterator[Row]:
+    """From nothing, with nothing kept from before, to an image."""
+    number = bench.picked[0]
+    path = f"{record(number, bench.sizes.records)}/{images.name}"
+
+    def ours(mount: Mount, folder: Path) -> Sample:
+        sample = read_file(folder / path)
+        return Sample(mount.seconds + sample.seconds, sample.done)
+
+    def theirs(reader: Reader) -> tuple[Sample, Cost]:
+        reader.forget()
+        return reader.ask({"some": [number]}, opening=True)
+
+    yield from bench.compare(images, "mounted or opened, and one image", ours, theirs)
+
+
+def random_rows(bench: Bench, images: Images) -> Iterator[Row]:
+    paths = [f"{record(number, bench.sizes.records)}/{images.name}" for number in bench.picked]
+
+    def ours(_: Mount, folder: Path) -> Sample:
+        return read_each(folder, paths)
+
+    def theirs(reader: Reader) -> tuple[Sample, Cost]:
+        return reader.ask({"some": bench.picked})
+
+    aims = {"pyarrow": _TENFOLD, "datasets": _FASTER}
+    yield from bench.compare(images, f"one of {len(paths)} images at random", ours, theirs, aims)
+
+
+def listing(bench: Bench, images: Images) -> Iterator[Row]:
+    folders = [record(number, bench.sizes.records) for number in range(bench.sizes.listed)]
+
+    def ours(_: Mount, folder: Path) -> Sample:
+        command, env = ["ls", "-l", *folders], {**os.environ, "LC_ALL": "C"}
+        started = time.perf_counter()
+        done = subprocess.run(command, cwd=folder, env=env, check=True, stdout=subprocess.PIPE)
+        took = time.perf_counter() - started
+        lines = (line.split() for line in done.stdout.decode().splitlines())
+        sizes = [int(words[4]) for words in lines if words and words[-1] == images.name]
+        return Sample(took, sum(sizes))
+
+    def theirs(reader: Reader) -> tuple[Sample, Cost]:
+        return reader.ask({"sizes": len(folders)})
+
+    yield from bench.compare(images, f"ls -l of {len(folders)} records", ours, theirs)
+
+
+def all_images(bench: Bench, images: Images) -> Iterator[Row]:
+    count = bench.sizes.records
+    paths = [f"{record(number, count)}/{images.name}" for number in range(count)]
+
+    def cat_all(_: Mount, folder: Path) -> Sample:
+        started = time.perf_counter()
+        subprocess.run(["cat", *paths], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        return Sample(time.perf_counter() - started)
+
+    def counted(mount: Mount, folder: Path) -> Sample:
+        took = cat_all(mount, folder).seconds
+        return Sample(took, sum((folder / path).stat().st_size for path in paths))
+
+    def whole() -> tuple[Sample, None]:
+        warm(images.folder)
+        return cat(images.file), None
+
+    def theirs(reader: Reader) -> tuple[Sample, Cost]:
+        return reader.ask({"all": None})
+
+    what = f"cat of all {count} images, in order"
+    sides = bench.mounted(images, cat_all), Side("cat of the file", whole)
+    yield side_by_side(images.title(what), bench.sizes.repeats, sides, _HALF)
+    yield from bench.compare(images, what, counted, theirs)
+
+
+def of_images(bench: Bench) -> Iterator[Row]:
+    """Files of images, the same images in each."""
+    for images in bench.images:
+        for measure in (first_image, random_rows, listing, all_images):
+            yield from measure(bench, images)
+    most, what = max(bench.peaks), "memory of the daemon in all of these, at most"
+    yield Row(what, megabytes(most), aim=str(_SMALL), met=_SMALL.judge(most))
+
+
+# --- large tables ------------------------------------------------------------------------------------------
+
+
+class Visit(NamedTuple):
+    """What came out of one mount of a large table: seconds, and bytes of memory."""
+
+    mount: float
+    names: float
+    memory_then: float
+    row: float
+    peak: float
+
+
+def visit(source: Path, number: int, rows: int) -> Visit:
+    """Mount it, look at the first names, read a small field of one record."""
+    warm(source)
+    with shardfs(source) as mount:
+        folder = mount.path / "rows"
+        names = run(["sh", "-c", "ls -U1 | head -n 5"], folder)
+        then = mount.memory().now
+        file = folder / record(number, rows) / "id.txt"
+        row = read_file(file)
+        if names.done != 5 or file.read_text() != f"{number}\n":
+            raise RuntimeError(f"{source}: not what is in the file")
+        return Visit(mount.seconds, names.seconds, then, row.seconds, mount.memory().peak)
+
+
+def large(bench: Bench) -> Iterator[Row]:
+    sizes = bench.sizes
+    for what, source, rows in (
+        (f"Parquet of {sizes.rows} rows", tables.many_rows(bench.work, sizes.rows), sizes.rows),
+        (
+            f"JSON Lines of {megabytes(sizes.lines)}",
+            tables.json_lines(bench.work, sizes.lines),
+            sizes.lines // tables.LINE,
+        ),
+    ):
+        number = random.Random(2).randrange(rows)
+        visits = [visit(source, number, rows) for _ in range(sizes.repeats)]
+        found = Visit(*(statistics.median(values) for values in zip(*visits, strict=True)))
+        peak = max(visit.peak for visit in visits)
+        yield _judged(f"{what}: mount", found.mount, _AT_ONCE)
+        yield _judged(f"{what}: its first 5 names", found.names, _AT_ONCE)
+        yield Row(f"{what}: memory of the daemon then", megabytes(found.memory_then))
+        yield Row(f"{what}: a field of record {number}", seconds(found.row))
+        yield _judged(f"{what}: memory of the daemon, at most", peak, _SMALL)
+
+
+def _judged(what: str, figure: float, aim: Aim) -> Row:
+    return Row(what, aim.show(figure), aim=str(aim), met=aim.judge(figure))
+
+
+# --- the program -------------------------------------------------------------------------------------------
+
+MEASURES: tuple[Callable[[Bench], Iterator[Row]], ...] = (of_images, large)
+
+
+def _arguments() -> argparse.Namespace:
+    names = [measure.__name__ for measure in MEASURES]
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.huggingface", description=__doc__)
+    parser.add_argument(
+        "measures", nargs="*", metavar="MEASURE", help=f"some of {', '.join(names)}"
     )
+    parser.add_argument("--quick", action="store_true", help="little data: to see that it works")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    parser.add_argument(
+        "--work",
+        type=Path,
+        default=cache / "shardfs-benchmarks",
+        help="where the files are kept, about 6 GB (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--datasets-python",
+        metavar="PATH",
+        default=sys.executable,
+        help="a Python that has datasets, pyarrow and parquet-file-fs, or some of them (default: this one)",
+    )
+    parser.add_argument(
+        "--save", action="store_true", help=f"write the table to {RESULTS.name}, too"
+    )
+    arguments = parser.parse_args()
+    if unknown := set(arguments.measures) - set(names):
+        parser.error(f"no such measure: {', '.join(unknown)}")
+    return arguments
+
+
+def main() -> None:
+    arguments = _arguments()
+    # A signal must not leave mounts behind.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    sizes = QUICK if arguments.quick else FULL
+    bench = Bench(arguments.work.absolute(), sizes, arguments.datasets_python)
+    rows = []
+    for measure in MEASURES:
+        if not arguments.measures or measure.__name__ in arguments.measures:
+            for row in measure(bench):
+                print(row.what, file=sys.stderr, flush=True)
+                rows.append(row)
+    peers = ", ".join(f"{name} {version}" for name, version in bench.versions.items())
+    result = f"{table(rows)}\n\n{machine()}; beside it {peers}"
+    print(result)
+    if arguments.save:
+        RESULTS.parent.mkdir(exist_ok=True)
+        title = (
+            "# Parquet and JSON Lines: what a mount costs\n\nWhat each row means: ../README.md.\n\n"
+        )
+        RESULTS.write_text(f"{title}{result}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

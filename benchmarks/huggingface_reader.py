@@ -1,9 +1,10 @@
 """Reads the images of a Parquet file with what people use for that: ``huggingface_reader.py KIND FILE COLUMN``.
 
-Each line on stdin is a task in JSON: ``{"some": [row, ...]}``, ``{"sizes": rows}`` or ``{"all": null}``. For each the file
-is opened anew, and a line of JSON says how long opening took, how long the task took (of *some* the median of a row), how
-many bytes of images it came upon, how much memory the process had meanwhile at most (VmHWM), and how many bytes it got from read calls
-(rchar in proc_pid_io(5), opening and task). It is run as a program and imports nothing of shardfs.
+Each line on stdin is a task in JSON: ``{"some": [row, ...]}``, ``{"sizes": rows}`` or ``{"all": null}``. For each the
+file is opened anew, and a line of JSON says how long opening took, how long the task took (of *some* the median of a
+row), how many bytes of images it came upon, how much memory the process had meanwhile at most (VmHWM), and how many
+bytes it got from read calls (rchar in proc_pid_io(5), opening and task). It is run as a program and imports nothing of
+shardfs.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Images(Protocol):
 
 
 class Datasets:
-    """Hugging Face's library, which at the first opening makes an Arrow file of the file and maps that; images stay encoded."""
+    """Hugging Face's library, images left encoded. At the first opening it makes an Arrow file, which it then maps."""
 
     def __init__(self, file: str, column: str) -> None:
         library = importlib.import_module("datasets")

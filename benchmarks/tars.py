@@ -15,7 +15,7 @@ import tempfile
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 import zstandard
 
@@ -49,7 +49,7 @@ _THRICE = Aim(1 / 3, times)
 
 
 def make_tar(work: Path, records: int, packing: str) -> Path:
-    """A tar of *records* records, each a picture's worth of noise and a caption, plain or compressed; kept in *work*."""
+    """A tar of *records* records, each a picture's worth of noise and a caption, plain or compressed."""
     plain = work / f"samples-{records}.tar"
     if not plain.exists():
         aside = plain.with_suffix(".new")
@@ -72,7 +72,8 @@ def make_tar(work: Path, records: int, packing: str) -> Path:
 def _compressor(path: Path, packing: str) -> io.BufferedIOBase:
     if packing == "tar.gz":
         return gzip.open(path, "wb", compresslevel=1)
-    return zstandard.open(path, "wb", cctx=zstandard.ZstdCompressor(level=3))
+    compressor = zstandard.ZstdCompressor(level=3)
+    return cast("io.BufferedIOBase", zstandard.open(path, "wb", cctx=compressor))
 
 
 def _members(number: int) -> Iterator[tuple[str, bytes]]:

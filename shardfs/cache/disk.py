@@ -156,7 +156,9 @@ class DiskCache:
         descriptor, aside = tempfile.mkstemp(dir=self._folder, prefix=UNFINISHED)
         try:
             with os.fdopen(descriptor, "wb") as file:
-                with contextlib.suppress(OSError):  # without a lock, a clean-up may cost us the file
+                with contextlib.suppress(
+                    OSError
+                ):  # without a lock, a clean-up may cost us the file
                     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 file.writelines(parts)
                 file.flush()  # before its lock goes with it

@@ -19,7 +19,7 @@ _CURSORS = 4
 _IDLE = 10.0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Cursor:
     """A place where reading goes on.
 
@@ -32,7 +32,7 @@ class Cursor:
 
     at: int
     run: int = 0
-    reads: int = 1
+    reads: int = 0
     asked: int = 0
 
     def wanted(self) -> int:
@@ -56,10 +56,11 @@ class Cursors:
         with self._lock:
             for cursor in reversed(self._cursors):
                 if start <= cursor.at + _NEAR and stop >= cursor.at - _NEAR:
+                    self._cursors.remove(cursor)
                     break
             else:
                 cursor = Cursor(start)
-                self._cursors = [*self._cursors[1 - _CURSORS :], cursor]
+            self._cursors = [*self._cursors[1 - _CURSORS :], cursor]
             if stop > cursor.at:
                 cursor.run += stop - cursor.at
                 cursor.reads += 1

@@ -6,8 +6,8 @@ import threading
 import zlib
 from typing import TYPE_CHECKING
 
-from shardfs.blob import read_exactly
-from shardfs.errors import Corrupt, located
+from shardfs.blob import may_wait, read_exactly
+from shardfs.errors import Corrupt, WouldBlock, located
 
 if TYPE_CHECKING:
     from shardfs.blob import Blob
@@ -43,10 +43,14 @@ class Checked:
             data = self._blob.read(offset, length)
             start = max(offset, 0)
             stop = start + len(data)
-            with self._lock:
+            if not self._lock.acquire(blocking=may_wait()):
+                raise WouldBlock  # somebody reads what is missing
+            try:
                 self._note(start, data)
                 if data and stop == self._blob.size():
                     self._check(stop)
+            finally:
+                self._lock.release()
         return data
 
     def _note(self, start: int, data: memoryview) -> None:

@@ -245,15 +245,14 @@ class Pieced:
     def _piece(self, index: int) -> Inflated:
         with self._pieces_lock:
             piece = self._pieces.get(index)
-            if piece is None:
-                table, start = self._table, self._table.start(index)
-                piece = self._pieces[index] = self._open(
-                    table.firsts[index],
-                    table.lasts[index],
-                    table.ends[index] - start,
-                    table.state(index),
-                )
+        if piece is not None:
             return piece
+        table = self._table
+        first, last = table.firsts[index], table.lasts[index]
+        size = table.ends[index] - table.start(index)
+        made = self._open(first, last, size, table.state(index))
+        with self._pieces_lock:
+            return self._pieces.setdefault(index, made)
 
     def _open(self, first: int, last: int, size: int, state: bytes) -> Inflated:
         stored, codec = self._indexer.open(Slice(self._blob, first, last - first), state)

@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from shardfs.blob import clip, may_wait
-from shardfs.cache.spill import NoRoom
+from shardfs.cache.disk import NoRoom
 from shardfs.codecs._pass import Pass
 from shardfs.codecs.pieces import Unsuited
 from shardfs.errors import WouldBlock

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from shardfs.blob import may_wait
-from shardfs.cache.spill import NoRoom
+from shardfs.cache.disk import NoRoom
 from shardfs.codecs.pieces import VERSION, Pieced, Unsuited
 from shardfs.codecs.replayed import Replayed
 from shardfs.codecs.spilled import Spilled

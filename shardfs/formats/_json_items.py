@@ -51,6 +51,8 @@ class Items:
         while not self.fault and (place := space_end(text, place)) < len(text):
             mark = text[place]
             if self._state is _State.ENDED:
+                starts.append(at + place)
+                self._state = _State.INSIDE
                 self.fault = f"more behind the array at byte {at + place}"
             elif self._state is _State.BEHIND:
                 place = self._separate(text, place)

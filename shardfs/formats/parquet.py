@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from shardfs.formats._media import with_media
 from shardfs.formats._parquet_shard import SUFFIXES, ParquetShard
 from shardfs.model import ShardRef
 from shardfs.names import without_suffix
@@ -43,7 +44,8 @@ class ParquetDataset:
         )
 
     def open_shard(self, index: int, /) -> Shard:
-        return ParquetShard(self._store, self._entries[index], self._services)
+        entry = self._entries[index]
+        return with_media(ParquetShard(self._store, entry, self._services), self._store, entry)
 
     def owns(self, path: str, /) -> bool:
         return path in self._owned

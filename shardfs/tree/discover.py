@@ -22,11 +22,15 @@ if TYPE_CHECKING:
 class SubStore:
     """A folder of a store, as a store: formats see the paths below it."""
 
+    _store: Store
+    _prefix: str
+
     def __init__(self, store: Store, prefix: str) -> None:
         self.url = f"{store.url}/{prefix}"
         if isinstance(store, SubStore):  # one step for every path, however deep the folder is
-            store, prefix = store._store, store._prefix + prefix
-        self._store, self._prefix = store, prefix + "/"
+            self._store, self._prefix = store._store, f"{store._prefix}{prefix}/"
+        else:
+            self._store, self._prefix = store, f"{prefix}/"
 
     def list(self, prefix: str = "", /) -> Sequence[Entry]:
         cut = len(self._prefix)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+import threading
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 
@@ -100,3 +101,23 @@ def test_without_waiting_it_would_block_as_its_blob_does() -> None:
     with no_wait(), pytest.raises(WouldBlock):
         blob.read(0, 10)
     assert bytes(read_all(blob)) == CONTENT
+
+
+def test_without_waiting_nobody_waits_for_a_check_either() -> None:
+    reading, go_on = threading.Event(), threading.Event()
+
+    class Stuck(Bytes):
+        def read(self, offset: int, length: int, /) -> memoryview:
+            if (offset, length) == (0, 15_000):  # what the check reads
+                reading.set()
+                assert go_on.wait(10)
+            return super().read(offset, length)
+
+    blob = Checked(Stuck(CONTENT[:15_000]), zlib.crc32(CONTENT[:15_000]), "file")
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(blob.read, 14_000, 1_000)
+        assert reading.wait(10)
+        with no_wait(), pytest.raises(WouldBlock):
+            blob.read(5, 10)
+        go_on.set()
+        assert bytes(waiting.result()) == CONTENT[14_000:15_000]

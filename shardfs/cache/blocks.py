@@ -1,0 +1,231 @@
+"""The blocks of a remote file: in memory, on disk, on their way.
+
+A block is on its way once, however many threads wait for it: whoever claims it brings it, from the disk cache or else
+from the source, and the others wait for that.
+"""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from concurrent.futures import Future
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, TypeAlias
+from weakref import WeakValueDictionary
+
+from shardfs.blob import read_all
+from shardfs.errors import ShardfsError, Unexpected, Unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from shardfs.cache.disk import DiskCache
+    from shardfs.cache.memory import Memory
+    from shardfs.model import RemoteBlob
+
+BLOCK = 128 << 10
+"""Bytes of a block. A guess: a picture is one or two, and 10 GiB of them are files that a folder can hold."""
+
+_SUM_BYTES = 4
+
+
+class Block:
+    """Bytes of a file, held in memory while the budget allows. Keeps the other blocks known meanwhile."""
+
+    __slots__ = ("__weakref__", "_table", "data")
+
+    def __init__(self, table: Table, data: memoryview) -> None:
+        self._table, self.data = table, data
+
+
+Claims: TypeAlias = "dict[int, Future[Block]]"
+"""Blocks on their way, by number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Where blocks are kept.
+
+    Attributes:
+        memory: for as long as the budget allows.
+        disk: for later mounts, if anything does that.
+        offline: whether what is not kept is not to be had.
+    """
+
+    memory: Memory
+    disk: DiskCache | None
+    offline: bool = False
+
+
+class Counter:
+    """How many blocks came from where."""
+
+    def __init__(self) -> None:
+        self.memory = self.disk = self.fetched = 0
+
+    def counts(self) -> Mapping[str, int]:
+        return {
+            "blocks_from_memory": self.memory,
+            "blocks_from_disk": self.disk,
+            "blocks_fetched": self.fetched,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A remote file; the attributes are those of ``Blobs.open``."""
+
+    key: str
+    size: int
+    source: Callable[[], RemoteBlob]
+    name: str
+    least: int
+
+
+class Table:
+    """The blocks of a file that are in memory, and those on their way."""
+
+    def __init__(self, file: File, keep: Keep, counter: Counter, share: int) -> None:
+        """Fetch by *share* requests at a time."""
+        self.file, self.share, self._counter = file, share, counter
+        self.slots = threading.Semaphore(share)
+        self._memory, self._offline = keep.memory, keep.offline
+        self._disk = keep.disk if file.key else None
+        self.count = -(-file.size // BLOCK)
+        self._held: WeakValueDictionary[int, Block] = WeakValueDictionary()
+        self._coming: Claims = {}
+        self._lock = threading.Lock()
+
+    def at_hand(self, number: int) -> Block | None:
+        """A block, if it is in memory."""
+        block = self._held.get(number)
+        if block is not None:
+            self._memory.get(block)  # used now
+            self._counter.memory += 1
+        return block
+
+    def is_there(self, number: int) -> bool:
+        """Whether a block need not be fetched."""
+        if number in self._coming or number in self._held:
+            return True
+        return self._disk is not None and self._disk.has(self._key(number))
+
+    def claim(self, numbers: Iterable[int]) -> tuple[Claims, Claims]:
+        """The blocks *numbers* as they come, and those of them that nobody else brings: the caller has to."""
+        coming, mine = {}, {}
+        with self._lock:
+            for number in numbers:
+                future = self._coming.get(number)
+                if future is None:
+                    future = Future()
+                    block = self._held.get(number)
+                    if block is not None:  # another thread was quicker
+                        future.set_result(block)
+                    else:
+                        self._coming[number] = mine[number] = future
+                coming[number] = future
+        return coming, mine
+
+    def give_up(self, claims: Claims, error: ShardfsError) -> None:
+        """Tell those who wait for claimed blocks that they won't come."""
+        for number, future in claims.items():
+            if not future.done():
+                with self._lock:
+                    del self._coming[number]
+                future.set_exception(error)
+
+    def take_from_disk(self, claims: Claims) -> Claims:
+        """Those of the claimed blocks that the disk cache does not have."""
+        if self._disk is None:
+            return claims
+        missing = {}
+        for number, future in claims.items():
+            data = _checked(self._disk, self._key(number))
+            if data is not None and len(data) == self._length(number):
+                self._counter.disk += 1
+                self._arrive(number, future, data)
+            else:
+                missing[number] = future
+        return missing
+
+    def fetch(self, claims: Claims) -> None:
+        """Bring claimed blocks. A failure goes to those who wait for them."""
+        try:
+            missing = self.take_from_disk(claims)
+            if missing and self._offline:
+                raise Unreadable(f"{self.file.name}: offline, and not all of it was read before")
+            for run in runs(missing):
+                self._stream(run, missing)
+        except ShardfsError as error:
+            self.give_up(claims, error)
+        except BaseException as error:
+            self.give_up(claims, unexpected(self.file.name, error))
+            raise
+
+    def _stream(self, run: Sequence[int], claims: Claims) -> None:
+        """Fetch blocks that follow one another, each of which is there as soon as its last byte is."""
+        start = run[0] * BLOCK
+        stop = min((run[-1] + 1) * BLOCK, self.file.size)
+        left = iter(run)
+        number = next(left)
+        data, filled = bytearray(self._length(number)), 0
+        for piece in self.file.source().stream(start, stop - start):
+            rest = memoryview(piece)
+            while rest:
+                part = rest[: len(data) - filled]
+                data[filled : filled + len(part)] = part
+                filled, rest = filled + len(part), rest[len(part) :]
+                if filled == len(data):
+                    self._counter.fetched += 1
+                    self._arrive(number, claims[number], memoryview(data).toreadonly())
+                    self._keep(number, data)
+                    number = next(left, -1)
+                    if number < 0:
+                        return
+                    data, filled = bytearray(self._length(number)), 0
+        raise Unreadable(f"{self.file.name}: the source sent too little")
+
+    def _arrive(self, number: int, future: Future[Block], data: memoryview) -> None:
+        block = Block(self, data)
+        self._memory.put(block, block, len(data))
+        with self._lock:
+            self._held[number] = block
+            del self._coming[number]
+        future.set_result(block)
+
+    def _keep(self, number: int, data: bytearray) -> None:
+        if self._disk is not None:
+            check = zlib.crc32(data).to_bytes(_SUM_BYTES, "little")
+            self._disk.put(self._key(number), check, data)
+
+    def _key(self, number: int) -> str:
+        return f"{self.file.key}\0{number:x}"
+
+    def _length(self, number: int) -> int:
+        return min(BLOCK, self.file.size - number * BLOCK)
+
+
+def runs(numbers: Iterable[int]) -> Iterator[list[int]]:
+    """*numbers* in order, those together that follow one another."""
+    for _, run in groupby(enumerate(sorted(numbers)), lambda pair: pair[1] - pair[0]):
+        yield [number for _, number in run]
+
+
+def unexpected(name: str, error: BaseException) -> ShardfsError:
+    """*error*, which nobody thought of, as a failure of the file *name*."""
+    return Unexpected(f"{name}: {type(error).__name__}: {error} (please report this)")
+
+
+def _checked(disk: DiskCache, key: str) -> memoryview | None:
+    """The bytes that are kept under *key*, if they are what was kept: a power failure may have left others."""
+    kept = disk.get(key)
+    if kept is None:
+        return None
+    try:
+        data = read_all(kept)
+    except ShardfsError:
+        return None
+    if zlib.crc32(data[_SUM_BYTES:]).to_bytes(_SUM_BYTES, "little") != data[:_SUM_BYTES]:
+        return None
+    return data[_SUM_BYTES:]

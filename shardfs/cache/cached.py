@@ -1,0 +1,199 @@
+"""Remote files as blobs: fetched as far as they are read.
+
+What is missing is fetched with its neighbours, if that makes a request more worth while; long runs are divided among
+several connections; where reading goes on one byte after another, so does fetching, ahead of it. One file never takes
+more than half of the connections, so that a stalled one does not hold up the others.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+from shardfs.blob import Stored, clip, may_wait
+from shardfs.cache.blocks import BLOCK, Block, Claims, Counter, File, Keep, Table, runs, unexpected
+from shardfs.cache.readahead import Cursors, Shares
+from shardfs.errors import ShardfsError, WouldBlock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from concurrent.futures import Future
+
+    from shardfs.cache.readahead import Cursor
+    from shardfs.cache.workers import Workers
+    from shardfs.model import RemoteBlob
+
+# The fewest blocks that are worth a connection of their own, and the most that are on their way on all of them
+# together: 1 and 32 MiB. Guesses: at 100 MB/s, 5 MB are on their way during a round trip of 50 ms.
+_FEW, _MANY = 8, 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """What all remote files of a mount share.
+
+    Attributes:
+        keep: where their blocks are kept.
+        workers: fetch what need not be fetched by who reads.
+        shares: how far ahead may be read.
+        connections: how many requests go to one host at a time.
+    """
+
+    keep: Keep
+    workers: Workers
+    shares: Shares
+    connections: int
+
+
+class CachedBlob(Stored):
+    """A remote file of which what was read is at hand."""
+
+    def __init__(self, table: Table, means: Means) -> None:
+        self._table, self._means = table, means
+        self._cursors = Cursors()
+
+    def size(self) -> int:
+        return self._table.file.size
+
+    def read(self, offset: int, length: int, /) -> memoryview:
+        start, stop = clip(offset, length, self._table.file.size)
+        if start == stop:
+            return memoryview(b"")
+        first, end = start // BLOCK, -(-stop // BLOCK)
+        blocks = {number: self._table.at_hand(number) for number in range(first, end)}
+        missing = [number for number, block in blocks.items() if block is None]
+        if missing and not may_wait():
+            raise WouldBlock
+        coming = self._bring(missing) if missing else {}
+        self._look_ahead(self._cursors.move(start, stop))
+        for number, future in coming.items():
+            blocks[number] = _result(future)
+        pieces = [block.data for block in blocks.values() if block is not None]
+        pieces[-1] = pieces[-1][: stop - (end - 1) * BLOCK]
+        pieces[0] = pieces[0][start - first * BLOCK :]
+        return pieces[0] if len(pieces) == 1 else memoryview(b"".join(pieces))
+
+    def _bring(self, numbers: Sequence[int]) -> Claims:
+        """Have the blocks *numbers* come, and neighbours of them that make it worth a request."""
+        table = self._table
+        coming, mine = table.claim(numbers)
+        more: Claims = {}
+        try:
+            missing = table.take_from_disk(mine)
+            if missing and not self._means.keep.offline:
+                _, more = table.claim(self._neighbours(list(missing)))
+            for piece in self._pieces({**missing, **more}):
+                if not self._hand_over(partial(table.fetch, piece)):
+                    with table.slots:
+                        table.fetch(piece)
+        except BaseException as error:  # nobody must wait for what nobody brings
+            table.give_up({**mine, **more}, unexpected(table.file.name, error))
+            raise
+        return coming
+
+    def _neighbours(self, numbers: Sequence[int]) -> list[int]:
+        """Missing blocks behind the last of *numbers*, or before the first at the end of the file."""
+        table = self._table
+        wanted = -(-table.file.least // BLOCK) - len(numbers)
+        found: list[int] = []
+        for way in (range(numbers[-1] + 1, table.count), range(numbers[0] - 1, -1, -1)):
+            for number in way:
+                if len(found) >= wanted or table.is_there(number):
+                    break
+                found.append(number)
+            if numbers[-1] + 1 + len(found) < table.count:
+                break
+        return found
+
+    def _pieces(self, claims: Claims) -> Iterator[Claims]:
+        """Claimed blocks as they are fetched together: neighbours, long runs of them in several parts."""
+        for run in runs(claims):
+            each = self._piece(len(run))
+            for at in range(0, len(run), each):
+                yield {number: claims[number] for number in run[at : at + each]}
+
+    def _piece(self, count: int) -> int:
+        """How many of *count* blocks to fetch by one request."""
+        share = self._table.share
+        return min(max(-(-count // share), _FEW), _MANY // share)
+
+    def _hand_over(self, job: Callable[[], None]) -> bool:
+        """Have a worker fetch blocks, if one is free and this file may have one more connection."""
+        if not self._table.slots.acquire(blocking=False):
+            return False
+
+        def work() -> None:
+            try:
+                job()
+            finally:
+                self._table.slots.release()
+
+        if self._means.workers.offer(work):
+            return True
+        self._table.slots.release()
+        return False
+
+    def _look_ahead(self, cursor: Cursor) -> None:
+        """Have the blocks come that will be read next, if reading goes on as it did."""
+        wanted = cursor.wanted()
+        if not wanted or self._means.keep.offline:
+            return
+        wanted = min(wanted, self._means.shares.of(self))
+        begin = max(cursor.at, cursor.asked)
+        if begin - cursor.at > wanted // 2 or begin >= self.size():
+            return
+        stop = min(-(-(cursor.at + wanted) // BLOCK), self._table.count)
+        start = min(-(-begin // BLOCK), stop)
+        each = self._piece(stop - start)
+        for at in range(start, stop, each):
+            end = min(at + each, stop)
+            if not self._hand_over(partial(self._claim_and_fetch, range(at, end))):
+                return
+            cursor.asked = end * BLOCK
+
+    def _claim_and_fetch(self, numbers: Iterable[int]) -> None:
+        # Claimed no sooner than there is a thread for it: others may wait for what is claimed.
+        _, mine = self._table.claim(numbers)
+        self._table.fetch(mine)
+
+
+class Blobs:
+    """All remote files of a mount, by key."""
+
+    def __init__(self, means: Means) -> None:
+        self._means = means
+        # A table lives as long as a blob that uses it or a block that is in memory.
+        self._tables: WeakValueDictionary[str, Table] = WeakValueDictionary()
+        self._lock = threading.Lock()
+        self.counter = Counter()
+
+    def open(
+        self, key: str, size: int, source: Callable[[], RemoteBlob], *, name: str, least: int
+    ) -> CachedBlob:
+        """A file of *size* bytes.
+
+        Args:
+            key: names the content: the place and the version. "" for content that nothing names: it is not kept.
+            source: where it comes from, asked only if it has to come.
+            name: what messages call it.
+            least: the fewest bytes that are worth a request.
+        """
+        with self._lock:
+            table = self._tables.get(key) if key else None
+            if table is None:
+                file = File(key, size, source, name, least)
+                share = max(1, self._means.connections // 2)
+                table = Table(file, self._means.keep, self.counter, share)
+                if key:
+                    self._tables[key] = table
+        return CachedBlob(table, self._means)
+
+
+def _result(future: Future[Block]) -> Block:
+    try:
+        return future.result()
+    except ShardfsError as error:
+        raise error.again() from None

@@ -1,0 +1,109 @@
+"""A remote store with what was seen of it at hand: listings, sizes and versions once a mount, bytes in blocks.
+
+The first look at a file fixes its version for the life of the mount. What was seen is also kept on disk, for mounts
+that are offline.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import TYPE_CHECKING
+
+from shardfs.blob import Bytes, read_all
+from shardfs.cache.once import Once
+from shardfs.errors import IsAFolder, NotFound, Unreadable
+from shardfs.model import Entry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from shardfs.blob import Blob
+    from shardfs.cache.cached import Blobs
+    from shardfs.cache.disk import DiskCache
+    from shardfs.model import RemoteStore
+
+# Counted up when entries are kept in another way.
+_LAYOUT = 1
+_NOTHING = b"null"
+
+
+class CachedStore:
+    """*store* with its answers kept: bytes by *blobs*, entries in *index*, where there is one."""
+
+    def __init__(
+        self, store: RemoteStore, blobs: Blobs, index: DiskCache | None, *, offline: bool
+    ) -> None:
+        self.url = store.url
+        self._store, self._blobs, self._index, self._offline = store, blobs, index, offline
+        self._lists: Once[dict[str, Entry]] = Once()
+        self._stats: Once[Entry] = Once()
+
+    def list(self, prefix: str = "", /) -> Sequence[Entry]:
+        return list(self._lists.get(prefix, partial(self._list, prefix)).values())
+
+    def stat(self, path: str, /) -> Entry:
+        return self._stats.get(path, partial(self._stat, path))
+
+    def open(self, path: str, /) -> Blob:
+        entry = self.stat(path)
+        if entry.is_dir:
+            raise IsAFolder(path)
+        if not entry.size:
+            return Bytes(b"")
+        key = f"{self.url}/{path}\0{entry.version}\0{entry.size}" if entry.version else ""
+        source, name = partial(self._store.blob, entry), f"{self.url}/{path}"
+        return self._blobs.open(key, entry.size, source, name=name, least=self._store.least)
+
+    def counts(self) -> Mapping[str, int]:
+        """What it took so far."""
+        return {**self._store.counts(), **self._blobs.counter.counts()}
+
+    def close(self) -> None:
+        """Let go of all connections; only what is at hand can be read from now on."""
+        self._store.close()
+
+    def _list(self, prefix: str) -> dict[str, Entry]:
+        entries = self._seen("list", prefix, self._store.list)
+        return {entry.path: entry for entry in entries}
+
+    def _stat(self, path: str) -> Entry:
+        listed = self._lists.known(path.rpartition("/")[0]) or {}
+        entry = listed.get(path)
+        if entry is None or not (entry.version or entry.is_dir):
+            (entry,) = self._seen("stat", path, lambda path: [self._store.stat(path)])
+        return entry
+
+    def _seen(self, what: str, path: str, ask: Callable[[str], Sequence[Entry]]) -> Sequence[Entry]:
+        """What the store says, or said when it could be asked. Raises NotFound also where it said that."""
+        key = f"{self.url}/{path}\0{what} {_LAYOUT}"
+        kept = self._index.get(key) if self._index is not None else None
+        before = b"" if kept is None else bytes(read_all(kept))
+        if self._offline:
+            return _unpack(before, f"{self.url}/{path}")
+        try:
+            entries = ask(path)
+        except NotFound:
+            self._remember(key, before, _NOTHING)
+            raise
+        self._remember(key, before, _pack(entries))
+        return entries
+
+    def _remember(self, key: str, before: bytes, content: bytes) -> None:
+        if self._index is not None and content != before:
+            self._index.put(key, content)
+
+
+def _pack(entries: Sequence[Entry]) -> bytes:
+    rows = [(e.path, e.size, e.mtime_ns, e.version, e.is_dir, e.problem) for e in entries]
+    return json.dumps(rows).encode()
+
+
+def _unpack(content: bytes, place: str) -> list[Entry]:
+    """Entries that were kept. Raises NotFound, and Unreadable where none were."""
+    if content == _NOTHING:
+        raise NotFound(place)
+    try:
+        return [Entry(*row) for row in json.loads(content)]
+    except (ValueError, TypeError):
+        raise Unreadable(f"{place}: offline, and never seen before") from None

@@ -3,6 +3,8 @@
 
 PYTHON ?= python3
 VENV := .venv
+# What the benchmarks compare with.
+PEERS := .venv-peers
 BIN := $(VENV)/bin
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 PACKAGES := fuse3 libfuse3-dev pkg-config gcc libc6-dev make python3-dev python3-venv
@@ -56,8 +58,15 @@ check: setup-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: setup-dev
+$(PEERS)/.installed:
+	@$(PYTHON) -m venv $(PEERS)
+	@$(PEERS)/bin/pip install -q datasets Pillow parquet-file-fs pyarrow ratarmount
+	@touch $@
+
+bench: setup-dev $(PEERS)/.installed
 	$(BIN)/python -m benchmarks.litdata
+	$(BIN)/python -m benchmarks.tars --ratarmount $(PEERS)/bin/ratarmount
+	$(BIN)/python -m benchmarks.huggingface --datasets-python $(PEERS)/bin/python
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -82,7 +82,7 @@ class Images(NamedTuple):
         return self.folder / "images.parquet"
 
     def title(self, what: str) -> str:
-        return f"by {self.writer}: {what}"
+        return f"file by {self.writer}: {what}"
 
 
 @dataclass

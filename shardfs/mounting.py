@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import re
 import threading
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
 from weakref import WeakValueDictionary
 
 from shardfs.blob import Bytes, may_wait
-from shardfs.cache.index import IndexCache, default_folder
+from shardfs.cache.disk import INDEX, DiskCache, Room, default_folder
 from shardfs.cache.memory import Derived, Memory
+from shardfs.cache.remote import cached
 from shardfs.cache.spill import Spills
 from shardfs.codecs.inflated import Inflated
 from shardfs.codecs.unpacked import Means, Packed, Unpacked
 from shardfs.errors import NotFound, Unreadable, UsageError, WouldBlock
 from shardfs.journal import Journal
-from shardfs.registry import CODECS, INDEXERS, SOURCES, load
+from shardfs.model import stated
+from shardfs.names import without_secrets
+from shardfs.registry import CODECS, INDEXERS, OTHER_SOURCES, SOURCES, Row, load
 from shardfs.tree.archives import WithArchives
 from shardfs.tree.control import ControlSpace
 from shardfs.tree.discover import Selection, SubStore
@@ -27,8 +33,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from shardfs.blob import Blob
+    from shardfs.cache.remote import CachedStore
     from shardfs.errors import ShardfsError
-    from shardfs.model import Entry, Store
+    from shardfs.model import Entry, RemoteStore, Store
     from shardfs.options import Options
 
 # The most bytes of a compressed file that are decompressed and held together. A guess: 60 ms of zstd.
@@ -39,17 +46,21 @@ class Workshop:
     """The services that formats get: codecs and derived blobs under one memory budget, the index cache, the journal."""
 
     def __init__(
-        self, options: Options, memory: Memory, index: IndexCache | None, journal: Journal
+        self,
+        options: Options,
+        memory: Memory,
+        room: Room | None,
+        journal: Journal,
+        remote: CachedStore | None = None,
     ) -> None:
-        self.options, self._memory, self._index, self._journal = options, memory, index, journal
-        self._spills = None
-        if options.disk_cache:
-            self._spills = Spills(options.cache_dir or default_folder(), options.cache_size)
+        self.options, self.memory, self.journal, self._remote = options, memory, journal, remote
+        self.index = None if room is None else DiskCache(room, INDEX)
+        self._spills = None if room is None else Spills(room)
         self._codecs = {row.name: row for row in CODECS}
-        self._indexers = {row.name: row for row in INDEXERS}
+        self.indexers = {row.name: row for row in INDEXERS}
         self._means = Means(
             memory=memory,
-            index=index,
+            index=self.index,
             spills=self._spills,
             report=journal.note,
             largest_piece=min(_LARGEST_PIECE, options.memory_limit // 4),
@@ -64,11 +75,12 @@ class Workshop:
             blob,
             load("codecs", self._codecs[codec]),
             size,
-            memory=self._memory,
+            memory=self.memory,
             limit=self.options.max_chunk_size,
         )
 
     def unpack(self, store: Store, entry: Entry, codec: str, /) -> Blob:
+        entry = stated(store, entry)
         if not entry.version:
             return self._unpack(store, entry, codec, "")
         key = f"{store.url}/{entry.path}\0{entry.version}\0unpacked {codec}"
@@ -84,7 +96,7 @@ class Workshop:
         blob = store.open(entry.path)
         if blob.size() != entry.size:
             raise Unreadable(f"{entry.path}: has changed since it was mounted")
-        indexer = self._indexers.get(codec)
+        indexer = self.indexers.get(codec)
         packed = Packed(
             blob=blob,
             codec=load("codecs", self._codecs[codec]),
@@ -95,28 +107,38 @@ class Workshop:
         return Unpacked(packed, self._means)
 
     def derive(self, build: Callable[[], bytes], /) -> Blob:
-        return Derived(build, self._memory)
+        return Derived(build, self.memory)
 
     def remember(
         self, store: Store, entry: Entry, what: str, build: Callable[[], bytes], /
     ) -> Blob:
-        if self._index is None or not entry.version:
-            return Derived(build, self._memory)
+        entry = stated(store, entry) if self.index is not None else entry
+        if self.index is None or not entry.version:
+            return Derived(build, self.memory)
         key = f"{store.url}/{entry.path}\0{entry.version}\0{what}"
-        kept = None if self.options.rebuild_index else self._index.get(key)
+        kept = None if self.options.rebuild_index else self.index.get(key)
         if kept is None:
             if not may_wait():
                 raise WouldBlock  # what is built is written to a disk
             content = build()
-            self._index.put(key, content)
-            kept = self._index.get(key) or Bytes(content)
+            self.index.put(key, content)
+            kept = self.index.get(key) or Bytes(content)
         return kept
 
     def report(self, error: ShardfsError, /) -> None:
-        self._journal.note(error)
+        self.journal.note(error)
+
+    def stats(self) -> Mapping[str, object]:
+        """What the mount has cost so far."""
+        memory = self.memory
+        held = {"bytes": memory.total, "hits": memory.hits, "misses": memory.misses}
+        remote = {} if self._remote is None else {"remote": self._remote.counts()}
+        return {"memory": held, "errors": self.journal.count, **remote}
 
     def close(self) -> None:
-        """Leave nothing half-made on disk."""
+        """Let go of all connections, and leave nothing half-made on disk."""
+        if self._remote is not None:
+            self._remote.close()
         if self._spills is not None:
             self._spills.close()
 
@@ -128,24 +150,37 @@ def open_tree(source: str, options: Options) -> Tree:
         ShardfsError: there is no such source, nothing to show in it, or its index can't be read; the message is
             one line for the user.
     """
+    options = replace(options, offline=options.offline or _is_offline())
+    memory, room = Memory(options.memory_limit), _room(options)
     store, names = open_source(source, options)
-    journal, memory = Journal(), Memory(options.memory_limit)
-    index = _index_cache(options)
-    workshop = Workshop(options, memory, index, journal)
+    remote = None
+    if source_row(source).remote:
+        store = remote = cached(cast("RemoteStore", store), options, memory, room)
+    workshop = Workshop(options, memory, room, Journal(), remote)
+    try:
+        return _plant(source, workshop, store, names)
+    except BaseException:
+        workshop.close()
+        raise
+
+
+def _plant(source: str, workshop: Workshop, store: Store, names: Sequence[str]) -> Tree:
+    """The tree of the files *names* in *store*, or of all that is in it."""
+    options, journal = workshop.options, workshop.journal
     store = WithArchives(store, workshop)
     if len(names) == 1 and store.stat(names[0]).is_archive:  # it is mounted as a folder would be
         store, names = SubStore(store, names[0]), []
-    shards = ShardSpace(Presenter(memory, raw=options.raw), journal, options, index)
+    presenter = Presenter(workshop.memory, raw=options.raw)
+    shards = ShardSpace(presenter, journal, options, workshop.index)
     top = Folder("", Selection(store, names) if names else store, _mtime(store), named=bool(names))
     folders = FolderSpace(top, shards, workshop)
-    _check(folders, source, named=bool(names))
+    _check(folders, without_secrets(source), named=bool(names))
 
     def info() -> Mapping[str, object]:
         return {"source": store.url, "layout": options.layout, "raw": options.raw} | shards.info()
 
     def stats() -> Mapping[str, object]:
-        held = {"bytes": memory.total, "hits": memory.hits, "misses": memory.misses}
-        return {"memory": held, "errors": journal.count, "shards_open": shards.opened}
+        return {**workshop.stats(), "shards_open": shards.opened}
 
     control = ControlSpace(folders, shards, journal, info=info, stats=stats)
     return Tree(
@@ -159,20 +194,30 @@ def open_tree(source: str, options: Options) -> Tree:
     )
 
 
-def _index_cache(options: Options) -> IndexCache | None:
+def _is_offline() -> bool:
+    """Whether the variable of Hugging Face's libraries says so, which speaks for every source."""
+    return os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")
+
+
+def _room(options: Options) -> Room | None:
     if not options.disk_cache:
         return None
-    return IndexCache(options.cache_dir or default_folder(), options.cache_size)
+    return Room(options.cache_dir or default_folder(), options.cache_size)
 
 
 def open_source(source: str, options: Options) -> tuple[Store, Sequence[str]]:
     """The store that *source* names, and the files in it that it names one by one (none: all of it)."""
-    scheme = source.partition(":")[0] if "://" in source or source.startswith("zenodo:") else ""
+    opened: tuple[Store, Sequence[str]] = load("sources", source_row(source))(source, options)
+    return opened
+
+
+def source_row(source: str) -> Row:
+    """The kind of source that *source* is."""
     for row in SOURCES:
-        if scheme in row.schemes:
-            opened: tuple[Store, Sequence[str]] = load("sources", row)(source, options)
-            return opened
-    raise UsageError(f"{source}: shardfs reads no {scheme}:// sources")
+        if row.sources and re.match(row.sources, source):
+            return row
+    scheme = source.partition("://")[0] if "://" in source else ""
+    return next((row for row in SOURCES if scheme in row.schemes), OTHER_SOURCES)
 
 
 def _mtime(store: Store) -> int:

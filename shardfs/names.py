@@ -176,3 +176,10 @@ def _choices(inside: str) -> list[str] | None:
     if not parts:
         return None
     return [name for part in [*parts, inside[start:]] for name in expand_braces(part)]
+
+
+def without_secrets(source: str) -> str:
+    """*source* for all to see: a URL without user, password and query, which may sign it."""
+    if "://" not in source:
+        return source
+    return re.sub(r"://[^/]*@", "://", source).partition("?")[0]

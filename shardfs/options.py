@@ -42,6 +42,10 @@ class Options:
         cache_size: the most bytes that the disk cache may take.
         disk_cache: whether there is one.
         rebuild_index: forget what the disk cache knows of this source.
+        offline: ask no server; show what the disk cache has.
+        connections: requests to one host at a time.
+        retries: how often a request is made again after failures that may be over soon.
+        timeout: seconds until a server must answer, and go on.
     """
 
     layout: Layout = "record"
@@ -63,6 +67,10 @@ class Options:
     cache_size: int = CACHE_SIZE
     disk_cache: bool = True
     rebuild_index: bool = False
+    offline: bool = False
+    connections: int = 8
+    retries: int = 4
+    timeout: float = 30.0
 
     def __repr__(self) -> str:  # a password must not reach a log by way of a traceback
         return f"Options(layout={self.layout!r}, ...)"

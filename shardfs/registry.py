@@ -20,7 +20,9 @@ class Row:
         suffixes: ends of the file names that are shards (formats) or archives, longest match wins; lower case.
         lone: suffixes that count only where the user names the file itself, since they are too common (formats).
         schemes: URL schemes (sources).
+        sources: a regular expression for the beginning of what it takes, whatever the scheme (sources).
         extra: the extra of shardfs that installs what it needs.
+        remote: whether it gives a ``RemoteStore`` (sources).
     """
 
     name: str
@@ -29,7 +31,9 @@ class Row:
     suffixes: tuple[str, ...] = ()
     lone: tuple[str, ...] = ()
     schemes: tuple[str, ...] = ()
+    sources: str = ""
     extra: str = ""
+    remote: bool = False
 
 
 # What text files may be compressed with.
@@ -71,7 +75,13 @@ FORMATS = (
     Row("text", "text:Text", lone=_packed(".txt")),
 )
 
-SOURCES = (Row("local", "local:open_source", schemes=("", "file")),)
+SOURCES = (
+    Row("local", "local:open_source", schemes=("", "file")),
+    Row("http", "http:open_source", schemes=("http", "https"), remote=True),
+)
+
+# For all other schemes.
+OTHER_SOURCES = Row("fsspec", "fsspec_source:open_source", extra="fsspec", remote=True)
 
 # Files that are shown as folders of what is in them.
 ARCHIVES = (Row("zip", "zip:ZipStore", suffixes=(".zip",)),)

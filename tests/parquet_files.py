@@ -128,7 +128,7 @@ def page_v2(
     """A data page of version 2, not compressed."""
     whole = repetition + definition + body
     header = {1: I32(3), 2: I32(len(whole)), 3: I32(len(whole))}
-    said = {1: I32(count), 2: I32(0), 3: I32(rows), 4: I32(0)}
+    said: dict[int, Any] = {1: I32(count), 2: I32(0), 3: I32(rows), 4: I32(0)}
     said |= {5: I32(len(definition)), 6: I32(len(repetition)), 7: False}
     return thrift.struct({**header, 8: said}) + whole
 

@@ -38,11 +38,6 @@ class KeepingServices(FakeServices):
         super().__init__()
         self.kept: dict[tuple[str, str], bytes] = {}
 
-    def unpack(self, store: Store, entry: Entry, codec: str, /) -> Blob:
-        return self.inflate(
-            store.open(entry.path), codec, None
-        )  # what is before damage can be read
-
     def remember(
         self, store: Store, entry: Entry, what: str, build: Callable[[], bytes], /
     ) -> Blob:

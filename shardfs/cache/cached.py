@@ -191,6 +191,10 @@ class Blobs:
                     self._tables[key] = table
         return CachedBlob(table, self._means)
 
+    def close(self) -> None:
+        """Fetch nothing ahead any more."""
+        self._means.workers.close()
+
 
 def _result(future: Future[Block]) -> Block:
     try:

@@ -11,7 +11,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from shardfs.blob import Bytes, read_all
+from shardfs.cache.blocks import Keep
+from shardfs.cache.cached import Blobs, Means
+from shardfs.cache.disk import BLOCKS, INDEX, DiskCache
 from shardfs.cache.once import Once
+from shardfs.cache.readahead import Shares
+from shardfs.cache.workers import Workers
 from shardfs.errors import IsAFolder, NotFound, Unreadable
 from shardfs.model import Entry
 
@@ -19,10 +24,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from shardfs.blob import Blob
-    from shardfs.cache.cached import Blobs
-    from shardfs.cache.disk import DiskCache
+    from shardfs.cache.disk import Room
+    from shardfs.cache.memory import Memory
     from shardfs.model import RemoteStore
+    from shardfs.options import Options
 
+# Threads that fetch: a mount may read from more hosts than one, and some threads write what they fetched.
+_WORKERS_A_CONNECTION = 2
+# The part of the memory that may be fetched before anybody asks for it.
+_AHEAD = 4
 # Counted up when entries are kept in another way.
 _LAYOUT = 1
 _NOTHING = b"null"
@@ -62,6 +72,7 @@ class CachedStore:
     def close(self) -> None:
         """Let go of all connections; only what is at hand can be read from now on."""
         self._store.close()
+        self._blobs.close()
 
     def _list(self, prefix: str) -> dict[str, Entry]:
         entries = self._seen("list", prefix, self._store.list)
@@ -107,3 +118,16 @@ def _unpack(content: bytes, place: str) -> list[Entry]:
         return [Entry(*row) for row in json.loads(content)]
     except (ValueError, TypeError):
         raise Unreadable(f"{place}: offline, and never seen before") from None
+
+
+def cached(store: RemoteStore, options: Options, memory: Memory, room: Room | None) -> CachedStore:
+    """*store* with what the options say put around it."""
+    keep = Keep(memory, None if room is None else DiskCache(room, BLOCKS), options.offline)
+    means = Means(
+        keep=keep,
+        workers=Workers(_WORKERS_A_CONNECTION * options.connections),
+        shares=Shares(options.memory_limit // _AHEAD),
+        connections=options.connections,
+    )
+    index = None if room is None else DiskCache(room, INDEX)
+    return CachedStore(store, Blobs(means), index, offline=options.offline)

@@ -79,6 +79,10 @@ TREE = (
     Option("cache_size", "what the disk cache may take", parse_size, "SIZE"),
     Option("disk_cache", "keep a cache on disk"),
     Option("rebuild_index", "forget what the disk cache knows of the source"),
+    Option("offline", "ask no server: show what the disk cache has (or HF_HUB_OFFLINE=1)"),
+    Option("connections", "requests to one server at a time", parse_positive, "N"),
+    Option("retries", "how often to try again when a server fails", parse_count, "N"),
+    Option("timeout", "how long a server may be silent", parse_seconds, "SECONDS"),
 )
 
 MOUNT = (

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from shardfs.cache.disk import default_folder
 from shardfs.cli import console, daemon, mount_point, status
-from shardfs.cli.request import without_secrets
 from shardfs.errors import MissingPackage, ShardfsError, Unreadable
+from shardfs.names import without_secrets
 from shardfs.system import environment, mount_table
 
 if TYPE_CHECKING:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import os
-import re
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from shardfs.errors import UsageError
+from shardfs.names import without_secrets
 from shardfs.options import MountOptions, Options
 
 if TYPE_CHECKING:
@@ -77,13 +77,6 @@ def mount_request(arguments: argparse.Namespace) -> MountRequest:
         settings=settings,
         run=replace(run, foreground=run.foreground or settings.debug),
     )
-
-
-def without_secrets(source: str) -> str:
-    """*source* for all to see: a URL without user, password and query, which may sign it."""
-    if "://" not in source:
-        return source
-    return re.sub(r"://[^/@]*@", "://", source).partition("?")[0]
 
 
 def _password(file: Path | None) -> str | None:

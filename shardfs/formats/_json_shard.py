@@ -21,6 +21,7 @@ from shardfs.formats._json_text import (
     value_end,
 )
 from shardfs.formats._lines import FilledLines, WholeText
+from shardfs.formats._rows import before_damage
 from shardfs.formats._text_files import RowShard, TextFile
 from shardfs.model import Field, NumberedKeys, Plain
 
@@ -109,9 +110,8 @@ def _is_utf8(data: bytes) -> bool:
         return True
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
-        for at in range(
-            0, len(data), _STEP
-        ):  # never all of it as text, which may take four times as much
+        # Never all of it as text, which may take four times as much.
+        for at in range(0, len(data), _STEP):
             decoder.decode(data[at : at + _STEP])
         decoder.decode(b"", final=True)
     except UnicodeDecodeError:
@@ -198,19 +198,18 @@ def shape_of(blob: Blob, begin: int, *, lines: bool) -> Shape:
 
 def _filled(blob: Blob, at: int) -> tuple[int, bytes] | None:
     """The first byte from *at* on that is no white space and where it is, unless it is far away."""
-    found = _FILLED.search(bytes(blob.read(at, _STEP)))
+    found = _FILLED.search(before_damage(blob, at, _STEP))
     return (at + found.start(), found[0]) if found else None
 
 
 def _line_end(blob: Blob, at: int, limit: int) -> int:
     """Where the line that begins at *at* ends, -1 where that is further than *limit* away."""
-    for place in range(at, at + limit, _STEP):
-        data = bytes(blob.read(place, _STEP))
+    end = at + limit
+    while at < end and (data := before_damage(blob, at, _STEP)):
         found = data.find(b"\n")
         if found >= 0:
-            return place + found
-        if len(data) < _STEP:
-            break
+            return at + found
+        at += len(data)
     return -1
 
 
@@ -225,7 +224,7 @@ def open_json(file: TextFile, *, lines: bool) -> Shard:
         first = _filled(blob, begin)
         text = file.text(Items, begin=first[0] + 1 if first else begin, fields=_FIELDS)
         return JsonShard(text, file.rows(text, "items", by_line=False))
-    data = bytes(blob.read(begin, MAX_PARSED + 1))
+    data = before_damage(blob, begin, MAX_PARSED + 1)
     table = table_of(data.decode("latin-1")) if len(data) <= MAX_PARSED else None
     if table is not None:
         return ColumnsShard(blob, begin, data.decode("latin-1"), table)

@@ -133,7 +133,7 @@ def _number(token: memoryview) -> bytes:
 def _nested(token: memoryview) -> bytes:
     """An object or array in compact form; a large one loses its white space and nothing else."""
     if len(token) > MAX_PARSED:
-        return _SPACES.sub(rb"\1", token) + b"\n"
+        return _SPACES.sub(rb"\1", bytes(token)) + b"\n"
     try:
         return compact(parse(str(token, "utf-8")))
     except UnicodeDecodeError as error:

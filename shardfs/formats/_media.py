@@ -193,6 +193,9 @@ class MediaShard:
     def find(self, key: str, /) -> int | None:
         return self._shard.find(key)
 
+    def early(self, index: int, name: str, /) -> Sequence[Field] | None:
+        return None  # the rows of a table are there as a whole
+
     def close(self) -> None:
         self._shard.close()
 

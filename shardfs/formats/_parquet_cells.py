@@ -6,6 +6,7 @@ Lists and structs are told by levels: https://parquet.apache.org/docs/file-forma
 from __future__ import annotations
 
 import struct
+from array import array
 from bisect import bisect_left
 from functools import partial
 from itertools import compress
@@ -13,7 +14,7 @@ from operator import and_
 from typing import TYPE_CHECKING, Any
 
 from shardfs.blob import Blob, Concat, Lazy, read_all
-from shardfs.errors import Corrupt
+from shardfs.errors import Corrupt, located
 from shardfs.formats._arrow_cells import CODES, as_text
 from shardfs.formats._arrow_nested import unique
 from shardfs.formats._arrow_types import TEXTS, Type
@@ -50,44 +51,42 @@ class LeafRow:
     def levels(self) -> tuple[bytes, bytes]:
         """The repetition and the definition levels. Raises Corrupt."""
         if self._known_levels is None:
-            parts = self._parts()
-            self._known_levels = (
-                b"".join(bytes(p.page.repetitions.span(p.start, p.stop)) for p in parts),
-                b"".join(bytes(p.page.definitions.span(p.start, p.stop)) for p in parts),
-            )
+            repetitions, definitions = bytearray(), bytearray()
+            for page, start, stop in self._parts():
+                with located(page.name):
+                    repetitions += bytes(page.repetitions.span(start, stop))
+                    definitions += bytes(page.definitions.span(start, stop))
+            self._known_levels = bytes(repetitions), bytes(definitions)
         return self._known_levels
 
     def stored(self, slot: int) -> Blob:
         """The bytes of the value in a slot. Raises Corrupt."""
-        for part in self._parts():
-            if slot < part.stop - part.start:
-                number = part.page.definitions.find(part.start + slot)
-                if number is None:
-                    raise Corrupt("a Parquet value that is null, against what its column says")
-                return part.page.values().stored(number)
-            slot -= part.stop - part.start
+        for page, start, stop in self._parts():
+            if slot < stop - start:
+                with located(page.name):
+                    number = page.definitions.find(start + slot)
+                    if number is None:
+                        raise Corrupt("a Parquet value that is null, against what its column says")
+                    return page.values().stored(number)
+            slot -= stop - start
         raise Corrupt(f"a Parquet row without its value {slot}")
 
     def run(self, start: int, stop: int, count: int) -> Blob | None:
         """The bytes of all values in some slots; None where they are not *count*. Raises Corrupt."""
         pieces: list[Blob] = []
-        for part in self._parts():
-            length = part.stop - part.start
-            first, end = self._ranks(part, max(start, 0), max(min(stop, length), 0))
-            if first < end:
-                pieces.append(part.page.values().run(first, end))
-                count -= end - first
-            start, stop = start - length, stop - length
+        at = 0
+        for page, first, end in self._parts():
+            low, high = max(start, at), min(stop, at + end - first)
+            if low < high:
+                with located(page.name):
+                    rank = page.definitions.rank
+                    low, high = rank(first + low - at), rank(first + high - at)
+                    pieces.append(page.values().run(low, high))
+                count -= high - low
+            at += end - first
         if count:
             return None
         return pieces[0] if len(pieces) == 1 else Concat(pieces)
-
-    def _ranks(self, part: Part, start: int, stop: int) -> tuple[int, int]:
-        """The numbers in the page of the first value in some slots of it, and of the first one behind them."""
-        if start >= stop:
-            return 0, 0
-        rank = part.page.definitions.rank
-        return rank(part.start + start), rank(part.start + stop)
 
     def _parts(self) -> tuple[Part, ...]:
         if self._known_parts is None:
@@ -117,6 +116,8 @@ class RowCells:
         self._known: Sequence[int] | None = None
 
     def is_null(self, index: int, /) -> bool:
+        if self._node.level == self._node.there:
+            return False
         leaf = self._node.leaves[0]
         known = self._leaves[leaf].is_null
         if known is False or (known and leaf.levels == self._node.level):
@@ -237,7 +238,7 @@ def begins(repetitions: bytes, definitions: bytes, depth: int, there: int) -> Se
     numbers = range(len(starts))
     if 0 not in starts and 0 not in exist:
         return numbers
-    return list(compress(numbers, map(and_, starts, exist)))
+    return array("I", compress(numbers, map(and_, starts, exist)))
 
 
 def reader_of(field: ArrowField) -> Callable[[memoryview], Any]:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from shardfs.blob import Blob, Bytes, may_wait, read_all, read_exactly
 from shardfs.errors import Corrupt, WouldBlock
 from shardfs.formats._parquet_page import (
-    DATA,
     DICTIONARY,
     INDEX,
     Header,
@@ -56,16 +55,16 @@ class PageTable(NamedTuple):
 
     Attributes:
         dictionary: the offset of the dictionary, 0 where there is none.
-        spills: whether the last row of a page may go on in the next one.
+        told: whether the page index tells it, by which pages end where rows do; else the pages themselves do.
     """
 
     dictionary: int
-    spills: int
+    told: int
     offsets: Sequence[int]
     rows: Sequence[int]
 
     def to_bytes(self) -> bytes:
-        return array("q", [self.dictionary, self.spills, *self.offsets, *self.rows]).tobytes()
+        return array("q", [self.dictionary, self.told, *self.offsets, *self.rows]).tobytes()
 
     @classmethod
     def of(cls, blob: Blob) -> PageTable:
@@ -92,7 +91,7 @@ def parse_page_index(data: bytes, place: ChunkPlace, rows: int) -> PageTable:
     )
     if not fits:
         raise Corrupt("a Parquet page index that does not fit its column")
-    return PageTable(place.start if place.start < offsets[0] else 0, 0, offsets, firsts)
+    return PageTable(place.start if place.start < offsets[0] else 0, 1, offsets, firsts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +133,8 @@ class Chunk:
             raise Corrupt(f"row {row} of a Parquet column that has {self._rows}")
         page, at = self._page(table, number), row - table.rows[number]
         yield Part(page, *page.row(at))
-        is_last = at == page.rows() - 1
-        while is_last and table.spills and number + 1 < len(table.rows):
+        is_last = at == page.rows() - 1 and page.spills and not table.told
+        while is_last and number + 1 < len(table.rows):
             number += 1
             page = self._page(table, number)
             yield Part(page, 0, page.lead())
@@ -144,11 +143,9 @@ class Chunk:
     def _page(self, table: PageTable, number: int) -> Page:
         def make(_: int) -> Page:
             page = self._open_page(table.offsets[number])
-            following = table.rows[number + 1 : number + 2]
-            if following and page.rows() != following[0] - table.rows[number]:
-                raise Corrupt(
-                    f"a Parquet page of {page.rows()} rows, against the index of the pages"
-                )
+            end = [*table.rows[number + 1 : number + 2], self._rows][0]
+            if table.told and page.rows() != end - table.rows[number]:
+                raise Corrupt(f"{page.name} has {page.rows()} rows, against the page index")
             return page
 
         return self._source.pages.get(self._number << 32 | number, make)
@@ -195,7 +192,7 @@ def _walk(file: Blob, place: ChunkPlace, leaf: Leaf, services: Services) -> byte
     A damaged page is taken for one of all rows that are left, so that whoever looks for these meets the damage.
     """
     offsets, rows = array("q"), array("q")
-    at, slots, row, dictionary, spills = place.start, 0, 0, 0, False
+    at, slots, row, dictionary = place.start, 0, 0, 0
     try:
         while slots < place.values and at < place.end:
             header = read_header(file, at, place.end)
@@ -206,12 +203,11 @@ def _walk(file: Blob, place: ChunkPlace, leaf: Leaf, services: Services) -> byte
                 offsets.append(at)
                 rows.append(row)
                 row, slots = row + begun, slots + header.slots
-                spills = spills or (leaf.depth > 0 and header.kind == DATA)
             at = header.end
     except Corrupt:
         offsets.append(at)
         rows.append(row)
-    return PageTable(dictionary, spills, offsets, rows).to_bytes()
+    return PageTable(dictionary, 0, offsets, rows).to_bytes()
 
 
 def _rows_in(header: Header, file: Blob, place: ChunkPlace, leaf: Leaf, services: Services) -> int:

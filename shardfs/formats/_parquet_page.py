@@ -201,7 +201,9 @@ def _level_table(layout: Layout, which: int, limit: int, slots: int) -> bytes:
 
 def _row_starts(repetitions: Levels, slots: int) -> bytes:
     """Where each row begins, as i64, and where the last one ends."""
-    return array("q", [*repetitions.zeros(), slots]).tobytes()
+    starts = array("q", repetitions.zeros())
+    starts.append(slots)
+    return starts.tobytes()
 
 
 class Page:
@@ -210,6 +212,8 @@ class Page:
     What is worked out of it is held under the memory budget, and worked out again after that took it back.
 
     Attributes:
+        name: what it is called in messages.
+        spills: whether its last row may go on in the next page, as version 1 allows.
         definitions: of its slots.
         repetitions: of its slots.
     """
@@ -226,6 +230,8 @@ class Page:
         _check(header, leaf)
         self._header, self._leaf, self._dictionary = header, leaf, dictionary
         self._services, self._slots = services, header.slots
+        self.name = f"the page at byte {header.body}"
+        self.spills = leaf.depth > 0 and header.rows is None
         body = Slice(file, header.body, header.end - header.body)
         if header.levels is None:
             levels = self._content = inflate(body, codec, header.size, services)
@@ -262,10 +268,12 @@ class Page:
 
     def row(self, number: int) -> tuple[int, int]:
         """(start, stop) of the slots of the row that begins as the *number*-th in it. Raises Corrupt."""
-        if not 0 <= number < (self._row_count() if self._leaf.depth else self._slots):
+        if not 0 <= number < self.rows():
             raise Corrupt(f"row {number} of a Parquet page of {self.rows()}")
         if not self._leaf.depth:
             return number, number + 1
+        if self.rows() != self._row_count():
+            raise Corrupt(f"a Parquet page of {self._row_count()} instead of {self.rows()} rows")
         start, stop = self._starts.read(8 * number, 16).cast("q")
         return start, stop
 
@@ -283,5 +291,7 @@ def _check(header: Header, leaf: Leaf) -> None:
         raise Corrupt(f"a Parquet page of type {header.kind} among those of data")
     if header.packed and (leaf.levels or leaf.depth):
         raise Unsupported("a Parquet page whose levels are bit-packed")
+    if not leaf.depth and header.rows not in (None, header.slots):
+        raise Corrupt(f"a Parquet page of {header.slots} values for {header.rows} rows")
     if leaf.depth and header.slots > _MAX_SLOTS:
         raise TooLarge(f"a Parquet page of {header.slots} values, more than {_MAX_SLOTS}")

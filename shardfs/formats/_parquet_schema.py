@@ -138,7 +138,7 @@ def nodes_of(root: Element, fields: Sequence[ArrowField], *, typed: bool) -> lis
         try:
             nodes.append(_Shaper(element, first, typed=typed).node(element, field, _Around()))
         except Corrupt as error:
-            nodes.append(error)
+            nodes.append(Corrupt(error.message))
         first += sum(1 for _ in element.leaves())
     return nodes
 

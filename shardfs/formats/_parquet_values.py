@@ -83,10 +83,14 @@ class Plain:
         return self._value(number * self._leaf.width, self._leaf.width)
 
     def run(self, start: int, stop: int, /) -> Blob:
-        width = self._leaf.width
-        if width and width == self._leaf.size and self._leaf.convert is None:
-            return self._slice(start * width, (stop - start) * width)
-        return Bytes(b"".join(read_all(self.stored(number)) for number in range(start, stop)))
+        width, size = self._leaf.width, self._leaf.size
+        if not width or self._leaf.convert is not None:
+            return Bytes(b"".join(read_all(self.stored(number)) for number in range(start, stop)))
+        whole = self._slice(start * width, (stop - start) * width)
+        if size == width:
+            return whole
+        data = bytes(read_all(whole))
+        return Bytes(b"".join(data[at : at + size] for at in range(0, len(data), width)))
 
     def _value(self, start: int, length: int) -> Blob:
         value = self._slice(start, length)

@@ -10,7 +10,7 @@ import zlib
 from typing import TYPE_CHECKING
 
 from shardfs.errors import Corrupt
-from shardfs.formats._rows import PIECE
+from shardfs.formats._rows import PIECE, before_damage
 from shardfs.model import number_width
 
 if TYPE_CHECKING:
@@ -51,10 +51,10 @@ def _rate_all_over(blob: Blob, size: int) -> float:
 
 def _from_beginning(content: Content, text: Text) -> float:
     """Rows in all, if all are like the first ones, and compressed as well as zlib compresses these."""
-    data = bytes(text.blob.read(text.begin, PIECE))
+    data = before_damage(text.blob, text.begin, PIECE)
     rows = len(text.finder().feed(data, text.begin))
     if content.size is not None:
-        return rows / len(data) * content.size
+        return rows / max(len(data), 1) * content.size
     return rows / len(zlib.compress(data)) * content.stored
 
 

@@ -13,6 +13,7 @@ import threading
 from array import array
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from shardfs.blob import Bytes, Slice, may_wait, read_all, read_exactly
@@ -40,6 +41,16 @@ _MAX_RESUMED = 8
 
 # rows, end of the data, digits of a row's name, bytes of the fault, marks
 _HEAD = struct.Struct("<QQIIQ")
+
+
+def before_damage(blob: Blob, at: int, length: int) -> bytes:
+    """The bytes from *at* as far as they can be read: none where damage begins."""
+    while length:
+        try:
+            return bytes(blob.read(at, length))
+        except Corrupt:
+            length //= 2
+    return b""
 
 
 class Finder(Protocol):
@@ -163,17 +174,21 @@ class Scan:
 
     def step(self) -> bool:
         """Look at the next piece; whether the end was reached."""
+        blob = self._text.blob
         try:
-            data, is_last = self._read()
+            # Nothing is the end or damage, and only damage raises.
+            data = before_damage(blob, self.end, PIECE) or bytes(blob.read(self.end, 1))
         except Corrupt as error:
             return self._break(error.message)
-        self._take(self._finder.feed(data, self.end))
+        starts, room = self._finder.feed(data, self.end), self._text.limit - self.count
+        self._take(starts[:room])
         self.end += len(data)
+        if len(starts) > room:
+            self.fault = f"more than {self.count} rows: the rest is not shown"
+            return True
         if self._finder.fault:
             return self._break(self._finder.fault)
-        if self.count > self._text.limit:
-            self.count = self._text.limit
-            return self._break(f"more than {self.count} rows: the rest is not shown")
+        is_last = not data or self.end == self._text.size
         return self._finish() if is_last else False
 
     def pack(self, digits: int) -> bytes:
@@ -181,21 +196,6 @@ class Scan:
         fault = self.fault.encode("utf-8", "replace")
         head = _HEAD.pack(self.count, self.end, digits, len(fault), len(self.numbers))
         return b"".join([head, self.numbers.tobytes(), self.offsets.tobytes(), fault])
-
-    def _read(self) -> tuple[bytes, bool]:
-        """The next piece, and whether it is the last; of a damaged file, the part of the piece that can be read."""
-        length, size = PIECE, self._text.size
-        while True:
-            try:
-                data = bytes(self._text.blob.read(self.end, length))
-            except Corrupt:
-                length //= 2
-                if not length:
-                    raise
-            else:
-                return data, self.end + len(data) == size if size is not None else len(
-                    data
-                ) < length
 
     def _take(self, starts: Sequence[int]) -> None:
         at = bisect_left(starts, self._next_mark)
@@ -254,13 +254,13 @@ class Rows:
         *keep* stores a packed table and gives it back, *digits* foretells how many digits the largest number
         has, if it can, and *report* takes what is wrong with the text.
         """
-        self._text, self._keep, self._foretell, self._report = text, keep, digits, report
+        self._text, self._keep, self._report = text, keep, report
+        self._foretold = lru_cache(1)(digits)
         self._known: Scan | Table = Scan(text) if table is None else table
         self._windows: Recent[Window] = Recent(_WINDOWS)
         self._near = Window(0, (), 0)
         self._turn, self._taken = threading.Condition(), False
-        # None before anybody asked, 0 where it can't be told.
-        self._foretold: int | None = None
+        self._digits = table.digits if table is not None else 0
         if table is not None and table.fault:
             report(table.fault)
 
@@ -280,12 +280,9 @@ class Rows:
         That is foretold where counting would take long and there can hardly be a doubt. Where more rows come
         all the same, their names have more digits.
         """
-        known = self._known
-        if isinstance(known, Table):
-            return known.digits
-        if self._foretold is None:
-            self._foretold = self._foretell() or 0
-        return self._foretold or number_width(len(self))
+        if not self._digits:
+            self._digits = self._foretold() or number_width(len(self))
+        return self._digits
 
     def span(self, index: int) -> tuple[int, int]:
         """(begin, end) of a row. Raises Corrupt where that can't be told."""
@@ -344,11 +341,10 @@ class Rows:
                     self._turn.notify_all()
 
     def _look_on(self) -> None:
-        if self._foretold is None:
-            self._foretold = self._foretell() or 0
+        foretold = self._foretold()
         scan = self._known
         if isinstance(scan, Scan) and scan.step():
-            packed = scan.pack(self._foretold or number_width(scan.count))
+            packed = scan.pack(foretold or number_width(scan.count))
             self._known = Table.load(Bytes(packed))
             self._known = Table.load(self._keep(packed))
             if scan.fault:

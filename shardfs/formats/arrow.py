@@ -100,7 +100,8 @@ class ArrowDataset(_Described):
         super().__init__(store, services)
         files = [name for name in names if name.lower().endswith(SUFFIXES)]
         self._leftovers = frozenset(name for name in files if self._is_leftover(name))
-        self._entries = [store.stat(name) for name in files if name not in self._leftovers]
+        chosen = self._leftovers.symmetric_difference(files)
+        self._entries = [entry for entry in store.list() if entry.path in chosen]
         self._owned = self._leftovers.union(entry.path for entry in self._entries)
         self.shards = tuple(
             ShardRef(without_suffix(e.path, SUFFIXES), e.path, None, e.mtime_ns, e.version)

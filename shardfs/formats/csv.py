@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from shardfs.blob import Slice
 from shardfs.errors import Corrupt, TooLarge
 from shardfs.formats._csv_rows import CsvRows, cells, sniff, unquoted
-from shardfs.formats._rows import PIECE
+from shardfs.formats._rows import PIECE, before_damage
 from shardfs.formats._table import MAX_ITEMS
 from shardfs.formats._text_files import MAX_ROW, RowShard, TextFile, TextFormat
 from shardfs.model import Field, Plain, Rendered
@@ -47,7 +47,7 @@ class Csv(TextFormat):
 
 def _sniffed(file: TextFile) -> str:
     """The delimiter by what the file begins with."""
-    sample = bytes(file.blob.read(file.begin, _SAMPLE))
+    sample = before_damage(file.blob, file.begin, _SAMPLE)
     if len(sample) == _SAMPLE:  # the last line is not all there
         sample = sample[: sample.rfind(b"\n") + 1] or sample
     return sniff(sample.decode("latin-1"))
@@ -59,12 +59,12 @@ def _header(file: TextFile, delimiter: bytes) -> tuple[list[bytes], int]:
     while len(starts) < 2:
         if at - file.begin > MAX_ROW:
             raise TooLarge(f"a first row of more than {MAX_ROW} bytes")
-        data = bytes(blob.read(at, PIECE))
-        starts += finder.feed(data, at)
-        at += len(data)
-        if len(data) < PIECE:
+        data = before_damage(blob, at, PIECE)
+        if not data:
             starts.append(at)
             break
+        starts += finder.feed(data, at)
+        at += len(data)
     if len(starts) < 2:
         return [], at
     row = bytes(blob.read(starts[0], starts[1] - starts[0]))

@@ -36,7 +36,8 @@ class ParquetDataset:
 
     def __init__(self, store: Store, names: Sequence[str], services: Services) -> None:
         self._store, self._services = store, services
-        self._entries = [store.stat(name) for name in names]
+        chosen = frozenset(names)
+        self._entries = [entry for entry in store.list() if entry.path in chosen]
         self._owned = frozenset(entry.path for entry in self._entries)
         self.shards = tuple(
             ShardRef(without_suffix(e.path, SUFFIXES), e.path, None, e.mtime_ns, e.version)

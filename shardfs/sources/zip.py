@@ -6,7 +6,7 @@ import struct
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from shardfs.blob import Bytes, Concat, Slice, read_all, read_exactly
+from shardfs.blob import Bytes, Concat, Slice, clip, read_all, read_exactly
 from shardfs.codecs.checked import Checked
 from shardfs.errors import (
     Corrupt,
@@ -164,7 +164,7 @@ class ZipStore:
             return Checked(self._services.inflate(packed, codec, row.size), row.crc, place)
         entry = replace(self._described(path, row), size=packed.size())
         plain = self._services.unpack(_Packed(self, row), entry, codec)
-        return Checked(Slice(plain, 0, row.size), row.crc, place)
+        return Checked(_Exactly(plain, row.size), row.crc, place)
 
     def _stored(self, row: Row) -> Blob:
         """The bytes of a member as they are stored. The local header says where they begin, and only that."""
@@ -196,6 +196,25 @@ class ZipStore:
             rest = Slice(stored, _LZMA_HEAD.size, row.stored - _LZMA_HEAD.size)
             return codec, Concat([Bytes(properties + size), rest])
         return codec, stored
+
+
+class _Exactly:
+    """A blob that takes long to say its size, where that is known: whoever reads the end learns if it is another."""
+
+    __slots__ = ("_blob", "_size")
+
+    def __init__(self, blob: Blob, size: int) -> None:
+        self._blob, self._size = blob, size
+
+    def size(self) -> int:
+        return self._size
+
+    def read(self, offset: int, length: int, /) -> memoryview:
+        start, stop = clip(offset, length, self._size)
+        data = self._blob.read(start, stop - start)
+        if len(data) != stop - start or (data and stop == self._size != self._blob.size()):
+            raise Corrupt(f"does not come to {self._size} bytes, but to {self._blob.size()}")
+        return data
 
 
 class _Packed:

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from shardfs.errors import NotFound
+from shardfs.model import stated
 from shardfs.registry import FORMATS, Row, load
 from shardfs.tree.slicing import sliced
 from shardfs.tree.splits import declared_splits
@@ -78,7 +79,8 @@ class Glance:
         return self._store.list(prefix) if prefix else self._entries
 
     def stat(self, path: str, /) -> Entry:
-        return self._known.get(path) or self._store.stat(path)
+        known = self._known.get(path)
+        return self._store.stat(path) if known is None else stated(self._store, known)
 
     def open(self, path: str, /) -> Blob:
         return self._store.open(path)

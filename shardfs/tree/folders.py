@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from shardfs.blob import may_wait
@@ -17,6 +17,7 @@ from shardfs.errors import (
     WouldBlock,
     located,
 )
+from shardfs.model import stated
 from shardfs.names import (
     distinct,
     escape,
@@ -147,7 +148,7 @@ class FolderSpace(NoLinks):
             owners = (*own, *owners)
         with self._lock:
             self.total_size += sum(entry.size for entry in entries)
-        entries = [e for e in entries if not _owned(e, owners)]
+        entries = [_stated(folder.store, e) for e in entries if not _owned(e, owners)]
         return self._arrange(folder, placed, owners, entries)
 
     def _take(self, found: Sequence[Found]) -> list[Placed]:
@@ -176,7 +177,7 @@ class FolderSpace(NoLinks):
         for shard in placed:
             if len(shard.parts) > 1:
                 below.setdefault(shard.parts[0], []).append(Placed(shard.parts[1:], shard.number))
-        real = {e.name: e for e in entries if e.is_dir and self._is_shown(folder, e, owners)}
+        real = {e.name: e for e in entries if e.is_dir and _is_shown(folder.store, e, owners)}
         # Splits in the order that the source gives them, then what else there is.
         folders = [*below, *(name for name in real if name not in below)]
         if folder.store is not None and not below:
@@ -196,19 +197,6 @@ class FolderSpace(NoLinks):
         inside = dict(zip(shown_names, inos, strict=True))
         files = Files([entry for entry in entries if not entry.is_dir], inside)
         return Content(inside, shown_names, files)
-
-    def _is_shown(self, folder: Folder, entry: Entry, owners: tuple[Owner, ...]) -> bool:
-        """Whether a folder of the source has anything that no split has taken away from it."""
-        below = tuple(b for owner in owners if owner.above and (b := owner.below(entry.name)))
-        if not below or folder.store is None or entry.is_archive:
-            return True
-        store = SubStore(folder.store, entry.name)
-        return any(
-            self._is_shown(Folder("", store, 0), entry, below)
-            if entry.is_dir
-            else not _owned(entry, below)
-            for entry in store.list()
-        )
 
     def _shard_names(
         self, here: Sequence[Placed], counts: Mapping[str, int]
@@ -323,10 +311,32 @@ class FolderSpace(NoLinks):
         return split_folder(ino)
 
 
+def _is_shown(store: Store | None, entry: Entry, owners: tuple[Owner, ...]) -> bool:
+    """Whether a folder of the source has anything that no split has taken away from it."""
+    below = tuple(b for owner in owners if owner.above and (b := owner.below(entry.name)))
+    if not below or store is None or entry.is_archive:
+        return True
+    inside = SubStore(store, entry.name)
+    return any(
+        _is_shown(inside, each, below) if each.is_dir else not _owned(each, below)
+        for each in inside.list()
+    )
+
+
 def _title(name: str, entry: Entry | None) -> str:
     """What a folder is called, if nothing else is: an archive without its suffix."""
     row = archive_row(name) if entry is not None and entry.is_archive else None
     return name if row is None else without_suffix(name, row.suffixes)
+
+
+def _stated(store: Store | None, entry: Entry) -> Entry:
+    """*entry* with its size; if that can't be had, with the reason."""
+    if store is None:
+        return entry
+    try:
+        return stated(store, entry)
+    except ShardfsError as error:
+        return replace(entry, problem=error.message)
 
 
 def _owned(entry: Entry, owners: Sequence[Owner]) -> bool:

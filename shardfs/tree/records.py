@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Protocol
 from shardfs.blob import Blob, stored_at
 from shardfs.errors import Corrupt, ShardfsError, TooLarge, Unreadable, located
 from shardfs.names import distinct, escape
-from shardfs.tree.inodes import Places
 from shardfs.tree.keys import GroupedKeys, NestedKeys, PlainKeys
 from shardfs.tree.layouts import MAX_FILES, FieldLayout, FlatLayout, NamedFile, RecordLayout
 from shardfs.tree.listing import Listing, Recorder
@@ -22,10 +21,12 @@ if TYPE_CHECKING:
 
     from shardfs.model import Field, File, Kind, Shard, ShardRef
     from shardfs.options import Options
+    from shardfs.tree.inodes import Places
     from shardfs.tree.layouts import ShardLayout
 
-# Records whose files are known, so that lookup, getattr and open of one file parse the record once.
-_KNOWN_RECORDS = 1024
+# Files of records that are known, so that lookup, getattr and open of one file parse the record once. Counted in
+# files, since a record may have one or ten thousand.
+_KNOWN_FILES = 4096
 
 
 class Presenter(Protocol):
@@ -48,15 +49,17 @@ class KnownRecords:
     def __init__(self) -> None:
         self._young: dict[tuple[int, int], tuple[NamedFile, ...]] = {}
         self._old: dict[tuple[int, int], tuple[NamedFile, ...]] = {}
+        self._room = _KNOWN_FILES
 
     def get(self, key: tuple[int, int]) -> tuple[NamedFile, ...] | None:
         known = self._young.get(key)
         return self._old.get(key) if known is None else known
 
     def put(self, key: tuple[int, int], files: tuple[NamedFile, ...]) -> None:
-        if len(self._young) >= _KNOWN_RECORDS:
-            self._young, self._old = {}, self._young
+        if self._room <= 0:
+            self._young, self._old, self._room = {}, self._young, _KNOWN_FILES
         self._young[key] = files
+        self._room -= 1 + len(files)
 
 
 @lru_cache(maxsize=1024)
@@ -76,11 +79,12 @@ class OpenShard:
         options: Options,
         memory: Listing | Recorder | None,
         known: KnownRecords,
+        places: Places,
     ) -> None:
         self.shard, self.ref, self._presenter = shard, ref, presenter
         self._memory, self._known, self._serial = memory, known, next(_serials)
         self._columns = frozenset(options.columns)
-        self.places = Places(shard.capacity)
+        self.places = places
         self.layout = self._make_layout(options)
 
     def _make_layout(self, options: Options) -> ShardLayout:
@@ -112,13 +116,13 @@ class OpenShard:
         if isinstance(self._memory, Listing):
             with contextlib.suppress(Corrupt):  # a spoiled cache costs time, not answers
                 return self._memory.files(record, lambda file: self._content(record, file))
-        files = self._present(self.shard.fields(record))
+        return self._present(self.shard.fields(record))
+
+    def listed(self, record: int) -> None:
+        """Take down names and sizes of a record whose files are being listed, where that is worth it."""
         if isinstance(self._memory, Recorder):
-            with contextlib.suppress(
-                ShardfsError
-            ):  # a shard with a fault is looked at anew each time
-                self._memory.note(record, files)
-        return files
+            with contextlib.suppress(ShardfsError):  # a shard with a fault is looked at anew
+                self._memory.note(record, self.files(record))
 
     def early(self, record: int, name: str, /) -> int | None:
         """The number of a file, where it is known although the shard is still being scanned for more."""

@@ -26,7 +26,9 @@ from shardfs.tree.inodes import (
     DAMAGED,
     FOLDER,
     MAX_SHARDS,
+    SHARD_ROOT,
     Ino,
+    Places,
     shard_ino,
     split_shard,
 )
@@ -61,6 +63,8 @@ class ShardSpace(NoLinks):
         self._datasets: list[tuple[Dataset, Store]] = []
         self._count = 0
         self._known = KnownRecords()
+        # Of the shards that were opened: a few bytes each, kept as long as their numbers may be used.
+        self._places: dict[int, Places] = {}
         self._open: OrderedDict[int, OpenShard | ShardfsError] = OrderedDict()
         self._opening: dict[int, threading.Lock] = {}
         self._lock = threading.Lock()
@@ -141,10 +145,14 @@ class ShardSpace(NoLinks):
         result: OpenShard | ShardfsError
         try:
             with located(ref.file or ref.name):
-                self._check_version(ref, store)
+                version = self._version(ref, store)
                 shard = dataset.open_shard(index)
-                memory = self._remember(shard, ref, store)
-                result = OpenShard(shard, ref, self._presenter, self._options, memory, self._known)
+                memory = self._remember(shard, ref, store, version)
+                # The kernel knows nodes by numbers made with the first capacity, which a scan may narrow down.
+                places = self._places.setdefault(number, Places(shard.capacity))
+                result = OpenShard(
+                    shard, ref, self._presenter, self._options, memory, self._known, places
+                )
         except ShardfsError as error:
             self._journal.note(error)
             if not isinstance(error, Corrupt):
@@ -158,13 +166,15 @@ class ShardSpace(NoLinks):
                 self._open.popitem(last=False)
         return result
 
-    def _remember(self, shard: Shard, ref: ShardRef, store: Store) -> Listing | Recorder | None:
+    def _remember(
+        self, shard: Shard, ref: ShardRef, store: Store, version: str
+    ) -> Listing | Recorder | None:
         """What the index cache knows of the shard's files, or what will tell it."""
-        if self._index is None or not (shard.costly and ref.version):
+        if self._index is None or not (shard.costly and version):
             return None
         options = self._options
         look = f"listing {VERSION} {options.raw} {options.block_size} {options.columns}"
-        key = f"{store.url}/{ref.file}\0{ref.version}\0{look}"
+        key = f"{store.url}/{ref.file}\0{version}\0{look}"
         kept = None if options.rebuild_index else self._index.get(key)
         if kept is not None:
             with contextlib.suppress(Corrupt):  # then it is made anew
@@ -174,16 +184,21 @@ class ShardSpace(NoLinks):
         return Recorder(len(shard), partial(self._index.put, key))
 
     @staticmethod
-    def _check_version(ref: ShardRef, store: Store) -> None:
-        if ref.file and ref.version:
-            try:
-                version = store.stat(ref.file).version
-            except NotFound as error:
+    def _version(ref: ShardRef, store: Store) -> str:
+        """The version of the shard's file, "" where it has none. Raises Unreadable where it is not that of before."""
+        if not ref.file:
+            return ""
+        try:
+            version = store.stat(ref.file).version
+        except ShardfsError as error:
+            if not ref.version:
+                return ""  # the dataset knows better what to say
+            if isinstance(error, NotFound):
                 raise Unreadable("the file is gone") from error
-            if version != ref.version:
-                raise Unreadable(
-                    "has changed since it was mounted; mount the source again to see it"
-                )
+            raise
+        if ref.version and version != ref.version:
+            raise Unreadable("has changed since it was mounted; mount the source again to see it")
+        return version
 
     def close(self) -> None:
         with self._lock:
@@ -217,7 +232,11 @@ class ShardSpace(NoLinks):
     def scan(self, ino: Ino, start: int, /) -> Iterator[Listed]:
         number, shard, folder = self._folder(ino)
         with located(shard.ref.file):
+            last = SHARD_ROOT
             for cookie, name, record, field in shard.layout.scan(folder, start):
+                if field >= 0 and record != last:
+                    shard.listed(record)
+                    last = record
                 yield Listed(cookie, name, self._attr(number, shard, record, field))
 
     def open(self, ino: Ino, /) -> Blob:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from shardfs import names
-from shardfs.blob import Broken, Slice, read_all
+from shardfs.blob import Broken, Bytes, Lazy, Slice, read_all
 from shardfs.cache.memory import Derived
 from shardfs.errors import ShardfsError, Unreadable
 from shardfs.model import (
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from shardfs.blob import Blob
     from shardfs.cache.memory import Memory
     from shardfs.model import View
+
+# Stored bytes that are rendered at once; a guess at what takes no longer than a thread hop (0.1 ms).
+_SMALL = 4096
 
 _EXTENSIONS: dict[type[Kind], str] = {
     Scalar: text.EXTENSION,
@@ -105,8 +108,17 @@ class Presenter:
         kind, data = field.kind, field.data
         if not isinstance(kind, Rendered):
             return None
-        blob = Derived(lambda: kind.render(read_all(data)), self._memory)
+        render = partial(_render, kind, data)
+        blob: Blob = Derived(render, self._memory)
+        if (
+            data.size() <= _SMALL
+        ):  # made where it is asked for, which costs less than another thread
+            blob = Lazy(lambda: Bytes(render()))
         return (File(field.name, _legal(kind.suffix), blob),)
+
+
+def _render(kind: Rendered, data: Blob) -> bytes:
+    return kind.render(read_all(data))
 
 
 def _plain(field: Field) -> Sequence[File] | None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
-from shardfs.blob import Bytes, read_all
+from shardfs.blob import Bytes, Lazy, read_all
 from shardfs.model import Field, File, Scalar
 from shardfs.numbers import scalar_text
 
@@ -26,7 +26,7 @@ def present(field: Field, /) -> Sequence[File] | None:
     if not isinstance(kind, Scalar) or data.size() > _WIDEST:
         return None
     if _any_will_do(kind.dtype, data.size()):
-        return (File(field.name, EXTENSION, _Number(kind.dtype, data)),)
+        return (File(field.name, EXTENSION, Lazy(partial(_read_line, kind.dtype, data))),)
     text = scalar_text(kind.dtype, read_all(data))
     return None if text is None else (File(field.name, EXTENSION, _line(text)),)
 
@@ -37,26 +37,9 @@ def _any_will_do(dtype: str, size: int) -> bool:
     return dtype[1:2] != "b" and scalar_text(dtype, bytes(size)) is not None
 
 
+def _read_line(dtype: str, data: Blob) -> Bytes:
+    return _line(scalar_text(dtype, read_all(data)))
+
+
 def _line(text: str | None) -> Bytes:
     return Bytes(f"{text}\n".encode())
-
-
-class _Number:
-    """The text of a number, made when it is first asked for: another field of its record is found without a read."""
-
-    __slots__ = ("_data", "_dtype", "_text")
-
-    def __init__(self, dtype: str, data: Blob) -> None:
-        self._dtype, self._data = dtype, data
-        self._text: Bytes | None = None
-
-    def size(self) -> int:
-        return self._made().size()
-
-    def read(self, offset: int, length: int, /) -> memoryview:
-        return self._made().read(offset, length)
-
-    def _made(self) -> Bytes:
-        if self._text is None:
-            self._text = _line(scalar_text(self._dtype, read_all(self._data)))
-        return self._text

@@ -6,7 +6,9 @@ import pytest
 
 from shardfs.formats.arrow import Arrow
 from shardfs.formats.litdata import LitData
+from shardfs.formats.litdata_parquet import LitDataParquet
 from shardfs.formats.mds import Mds
+from shardfs.formats.parquet import Parquet
 from tests import DATA
 from tests.contract.formats import FormatContract
 
@@ -61,3 +63,19 @@ class TestArrow(FormatContract):
     @pytest.fixture(params=["disk_dataset", "disk_shuffle_select", "ipc_feather"])
     def source(self, request: pytest.FixtureRequest) -> Path:
         return DATA / "huggingface" / str(request.param)
+
+
+class TestParquet(FormatContract):
+    format = Parquet
+
+    @pytest.fixture(params=["images_hf", "nested", "arrays", "scalars_nulls", "dictionary"])
+    def source(self, request: pytest.FixtureRequest) -> Path:
+        return DATA / "huggingface" / f"parquet_{request.param}"
+
+
+class TestLitDataParquet(FormatContract):
+    format = LitDataParquet
+
+    @pytest.fixture
+    def source(self) -> Path:
+        return DATA / "litdata" / "parquet_index"

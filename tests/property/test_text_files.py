@@ -7,13 +7,17 @@ import io
 import json
 import math
 import re
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shardfs.blob import Bytes
 from shardfs.errors import Corrupt, Unsupported
+from shardfs.formats import _rows
 from shardfs.formats._csv_rows import CsvRows, cells, unquoted
 from shardfs.formats._json_items import Items
 from shardfs.formats._json_text import NESTED, NUMBER
@@ -93,6 +97,32 @@ def test_tables_by_the_csv_module_come_back(table: list[list[str]], quoting: Any
         for row in read[1:]
         if row
     ]
+
+
+FINDERS: list[Callable[[], Finder]] = [FilledLines, AllLines, partial(CsvRows, b","), Items]
+
+
+@given(st.text(st.sampled_from('a1",[]{}\r\n '), max_size=60), st.sampled_from(FINDERS))
+def test_rows_are_the_same_by_small_pieces_and_marks(text: str, make: Callable[[], Finder]) -> None:
+    data, finder = text.encode(), make()
+    starts = list(finder.feed(data, 0))
+    if finder.finish() is not None or finder.fault:
+        return
+    with patch.object(_rows, "PIECE", 5), patch.object(_rows, "_BETWEEN_MARKS", 3):
+        found = _rows.Rows(
+            _rows.Text(Bytes(data), None, 0, make, 1000),
+            None,
+            keep=Bytes,
+            digits=lambda: None,
+            report=raise_it,
+        )
+        assert [found.span(index) for index in range(len(found))] == list(
+            pairwise([*starts, len(data)])
+        )
+
+
+def raise_it(fault: str) -> None:
+    raise AssertionError(fault)
 
 
 def same(a: Any, b: Any) -> bool:

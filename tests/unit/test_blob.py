@@ -7,18 +7,21 @@ from hypothesis import given
 from hypothesis.strategies import binary, integers, lists, tuples
 
 from shardfs.blob import (
+    Blob,
     Broken,
     Bytes,
     Concat,
+    Lazy,
     Slice,
     Stored,
     clip,
     may_wait,
     no_wait,
+    read_all,
     read_exactly,
     stored_at,
 )
-from shardfs.errors import Corrupt
+from shardfs.errors import Corrupt, WouldBlock
 from tests.fakes import FailingBlob
 
 
@@ -114,3 +117,21 @@ def test_stored_at_follows_slices_of_a_file_only() -> None:
 def test_concat_passes_a_failure_of_a_part_on() -> None:
     with pytest.raises(Corrupt, match="injected"):
         Concat([Bytes(b"ab"), FailingBlob(b"cdef", 2)]).read(0, 6)
+
+
+def test_a_lazy_blob_is_looked_for_once_and_when_it_is_used() -> None:
+    looks: list[Blob] = []
+
+    def find() -> Blob:
+        if not may_wait():
+            raise WouldBlock
+        looks.append(Slice(StoredBytes(b"0123456789"), 2, 5))
+        return looks[-1]
+
+    blob = Lazy(find)
+    with no_wait(), pytest.raises(WouldBlock):
+        blob.size()
+    assert looks == []
+    assert (blob.size(), bytes(blob.read(1, 2)), bytes(read_all(blob))) == (5, b"34", b"23456")
+    assert stored_at(Slice(blob, 1, 2)) == 3
+    assert len(looks) == 1

@@ -127,15 +127,17 @@ def test_what_was_used_least_recently_gives_way(spills: Spills, tmp_path: Path) 
     assert [key for key in "abcd" if found.get(key) is not None] == ["a", "c", "d"]
 
 
-def test_the_whole_cache_counts_but_only_its_own_files_go(spills: Spills, tmp_path: Path) -> None:
+def test_the_whole_cache_counts_but_not_what_is_none_of_it(spills: Spills, tmp_path: Path) -> None:
     (tmp_path / "index").mkdir()
-    other = tmp_path / "index" / "file"
-    other.write_bytes(bytes(LIMIT - 1000))
+    kept, other = tmp_path / "index" / ("0" * 64), tmp_path / "index" / "README"
+    kept.write_bytes(bytes(LIMIT - 5000))
+    other.write_bytes(bytes(LIMIT))
     spill = spills.create("key")
     spill.append(memoryview(bytes(900)))
-    with pytest.raises(NoRoom, match="--cache-size"):
-        spill.append(memoryview(bytes(200)))
-    assert files(tmp_path) == [other]
+    assert kept.exists()
+    spill.append(memoryview(bytes(9_000)))
+    assert not kept.exists()
+    assert other.exists()
 
 
 def test_a_file_larger_than_the_limit_has_no_room(spills: Spills, tmp_path: Path) -> None:

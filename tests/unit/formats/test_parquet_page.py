@@ -165,6 +165,22 @@ def test_a_label_takes_nothing_of_the_images(compression: str) -> None:
     assert file.total() < 32 << 10
 
 
+def test_a_column_that_has_no_nulls_is_not_looked_at_for_them() -> None:
+    schema = [
+        root(2),
+        element("v", REQUIRED, type=BYTE_ARRAY),
+        element("w", OPTIONAL, type=BYTE_ARRAY),
+    ]
+    known = Made(page(levels([1]) + texts(b"b"), 1), 1, said={12: {3: 0}})
+    file = CountingBlob(made(schema, [(1, [Made(page(texts(b"a"), 1), 1), known])]))
+    shard = opened(file)
+    shard.fields(0)
+    file.reads.clear()
+    fields = shard.fields(0)
+    assert file.reads == []
+    assert [bytes(read_all(field.data)) for field in fields] == [b"a", b"b"]
+
+
 def test_a_page_is_decompressed_and_no_more() -> None:
     table = pa.table({"v": [bytes([n]) * 100_000 for n in range(100)]})
     data = written(table, compression="zstd", use_dictionary=False, write_batch_size=1)
@@ -235,6 +251,7 @@ DAMAGE = {
     "no dictionary": page(levels([1]) + b"\x01\x02\x00", 1, encoding=8),
     "levels of version 2 longer than the page": page_v2(b"", 1, 1, definition=b"\x02\x01")[:-2],
     "levels of version 2 that end early": page_v2(texts(b"b"), 1, 1, definition=b"\x00\x01"),
+    "rows of version 2 that are no values": page_v2(texts(b"b"), 1, 2, definition=b"\x02\x01"),
     "rows of version 2 fewer than none": page_v2(texts(b"b"), 1, -1, definition=b"\x02\x01"),
 }
 
@@ -274,6 +291,84 @@ def test_rows_that_no_page_has_are_damage() -> None:
     assert bytes(read_all(shard.fields(0)[0].data)) == b"a"
     for row in (1, 2):
         with pytest.raises(Corrupt):
+            [read_all(field.data) for field in shard.fields(row)]
+
+
+# --- page indexes ------------------------------------------------------------------------------------------
+
+PAGES = [
+    page(levels([1] * len(part)) + texts(*part), len(part))
+    for part in ((b"a", b"b"), (b"c",), (b"d",))
+]
+STARTS = [4, 4 + len(PAGES[0]), 4 + len(PAGES[0]) + len(PAGES[1])]
+
+
+def indexed(places: list[tuple[int, int, int]], length: int | None = None) -> bytes:
+    """A file of the rows a, b, c, d with an index of (offset, length, first row) of each page."""
+    index = thrift.struct(
+        {1: [{1: at, 2: thrift.I32(size), 3: first} for at, size, first in places]}
+    )
+    stored = b"".join(PAGES)
+    chunk = {4: 4 + len(stored), 5: thrift.I32(len(index) if length is None else length)}
+    made_of = Made(stored + index, 4, said={7: len(stored)}, chunk=chunk)
+    return made(TEXT, [(4, [made_of])])
+
+
+RIGHT = [
+    (STARTS[0], len(PAGES[0]), 0),
+    (STARTS[1], len(PAGES[1]), 2),
+    (STARTS[2], len(PAGES[2]), 3),
+]
+
+
+def test_an_index_leads_to_the_page() -> None:
+    file = CountingBlob(indexed(RIGHT))
+    shard = opened(file)
+    file.reads.clear()
+    assert bytes(read_all(shard.fields(3)[0].data)) == b"d"
+    assert STARTS[0] not in [at for at, _ in file.reads]
+
+
+@pytest.mark.parametrize(
+    "places",
+    [
+        [],
+        RIGHT[::-1],
+        [(0, 10, 0)],
+        [RIGHT[0], (STARTS[1], 1 << 30, 2)],
+        [(STARTS[0], len(PAGES[0]), 1), *RIGHT[1:]],
+        [RIGHT[0], RIGHT[1], (STARTS[2], len(PAGES[2]), 2)],
+        [RIGHT[0], RIGHT[1], (STARTS[2], len(PAGES[2]), 4)],
+    ],
+)
+def test_an_index_that_cannot_be_right_is_not_used(places: list[tuple[int, int, int]]) -> None:
+    assert contents(indexed(places)) == [b"a", b"b", b"c", b"d"]
+
+
+@pytest.mark.parametrize("length", [-1, 1, 1 << 30])
+def test_an_index_that_cannot_be_read_is_not_used(length: int) -> None:
+    assert contents(indexed(RIGHT, length)) == [b"a", b"b", b"c", b"d"]
+
+
+@pytest.mark.parametrize("firsts", [(0, 1, 3), (0, 2)])
+def test_a_page_that_does_not_fit_its_index_is_damage(firsts: tuple[int, ...]) -> None:
+    places = [(at, size, first) for (at, size, _), first in zip(RIGHT, firsts, strict=False)]
+    shard = opened(indexed(places))
+    wrong = 0
+    for row, wanted in enumerate((b"a", b"b", b"c", b"d")):
+        try:
+            assert bytes(read_all(shard.fields(row)[0].data)) == wanted
+        except Corrupt:
+            wrong += 1
+    assert 0 < wrong < 4
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_page_of_version_2_that_lies_about_its_rows_is_damage(rows: int) -> None:
+    lists = page_v2(ints(1, 2), 2, rows, b"\x04\x00", b"\x04\x03")
+    shard = opened(made(TAGS, [(rows, [Made(lists, 2, INT32)])]))
+    for row in range(rows):
+        with pytest.raises(Corrupt, match="instead of"):
             [read_all(field.data) for field in shard.fields(row)]
 
 

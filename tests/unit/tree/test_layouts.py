@@ -27,7 +27,7 @@ from shardfs.errors import Corrupt, ShardfsError, WouldBlock
 from shardfs.model import ShardRef
 from shardfs.names import distinct, escape, shorten, split_extension
 from shardfs.options import Options
-from shardfs.tree.inodes import DAMAGED, FOLDER, SHARD_ROOT
+from shardfs.tree.inodes import DAMAGED, FOLDER, SHARD_ROOT, Places
 from shardfs.tree.keys import AT_ONCE
 from shardfs.tree.records import KnownRecords, OpenShard
 from shardfs.views.present import Presenter
@@ -53,6 +53,7 @@ def opened(shard: FakeShard, layout: Layout = "record", fanout: int = 0) -> Open
         Options(layout=layout, fanout=fanout),
         None,
         KnownRecords(),
+        Places(shard.capacity),
     )
 
 
@@ -206,6 +207,7 @@ def test_only_chosen_columns_are_shown() -> None:
         options,
         None,
         KnownRecords(),
+        Places(shard.capacity),
     )
     assert walk(shown) == {"b/000000.txt": b"2"}
 

@@ -40,7 +40,7 @@ def test_a_record_is_parsed_once_for_a_lookup_a_stat_and_an_open() -> None:
 
 
 def test_known_records_forget_the_oldest_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shardfs.tree.records._KNOWN_RECORDS", 10)
+    monkeypatch.setattr("shardfs.tree.records._KNOWN_FILES", 10)
     known = KnownRecords()
     for number in range(100):
         known.put((0, number), ())
@@ -146,7 +146,10 @@ class Costly(Versioned):
 
 def costly(folder: Path, *records: Mapping[str, bytes | ShardfsError], **options: Any) -> Space:
     return Space(
-        Costly(*records), MemoryStore({"one.bin": b"123"}), DiskCache(Room(folder, 1 << 20), "index"), **options
+        Costly(*records),
+        MemoryStore({"one.bin": b"123"}),
+        DiskCache(Room(folder, 1 << 20), "index"),
+        **options,
     )
 
 

@@ -1,0 +1,152 @@
+"""Files on web servers: one by its URL, many by braces in it; all that an index names by the URL of its folder."""
+
+from __future__ import annotations
+
+import base64
+import netrc
+import os
+import posixpath
+import re
+from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote, unquote_to_bytes, urlsplit
+
+from shardfs.errors import IsAFolder, NotFound, OutsideSource, UsageError
+from shardfs.model import Entry
+from shardfs.names import expand_braces, from_bytes, safe_parts, to_bytes, without_secrets
+from shardfs.sources._ranges import RangeBlob, probe
+from shardfs.sources._web import Origin, Web
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from shardfs.options import Options
+
+# What stands for a folder, since servers list none: an index of LitData or MosaicML.
+_INDEX = "index.json"
+# Characters that mean themselves in a path (RFC 3986, 3.3), besides those that `quote` never touches.
+_PLAIN = "/!$&'()*+,;=:@"
+_HINT = "a user and a password can be given in ~/.netrc"
+
+
+def open_source(source: str, options: Options) -> tuple[HttpStore, Sequence[str]]:
+    """The folder of the files that *source* names, and their names."""
+    urls = [urlsplit(url.partition("#")[0]) for url in expand_braces(source)]
+    first = urls[0]
+    if not first.hostname:
+        raise UsageError(f"{without_secrets(source)}: no host in it")
+    if any((url.scheme, url.netloc) != (first.scheme, first.netloc) for url in urls):
+        raise UsageError(f"{without_secrets(source)}: names files on several hosts")
+    paths = [
+        url.path + _INDEX if url.path.endswith("/") else url.path or f"/{_INDEX}" for url in urls
+    ]
+    above = posixpath.commonpath([posixpath.dirname(path) for path in paths]).rstrip("/")
+    user, _, host = first.netloc.rpartition("@")
+    site = f"{first.scheme}://{host.lower()}"
+    files = {
+        "/".join(map(_name, path[len(above) + 1 :].split("/"))): _encoded(site + path, url.query)
+        for path, url in zip(paths, urls, strict=True)
+    }
+    headers = _authorization(user, first.hostname)
+    store = HttpStore(Web(options), _encoded(site + above), files, headers)
+    return store, list(dict.fromkeys(path.partition("/")[0] for path in files))
+
+
+def _name(part: str) -> str:
+    """A part of a URL's path as a file name; as it is where its meaning can't be one."""
+    name = from_bytes(unquote_to_bytes(to_bytes(part)))
+    return name if safe_parts(name) == [name] else part
+
+
+def _encoded(url: str, query: str = "") -> str:
+    """*url* with what must not stand in one encoded, what is encoded already left alone."""
+    found = re.split(r"(%[0-9A-Fa-f]{2})", url)
+    parts = [part if part.startswith("%") else quote(to_bytes(part), safe=_PLAIN) for part in found]
+    return "".join(parts) + (f"?{query}" if query else "")
+
+
+def _authorization(user: str, host: str) -> dict[str, str]:
+    """The header that names the user, from the URL or else ~/.netrc."""
+    name, _, password = map(unquote, user.partition(":"))
+    if not user:
+        try:
+            known = netrc.netrc(os.environ.get("NETRC")).authenticators(host)
+        except (OSError, netrc.NetrcParseError):
+            known = None
+        if known is None:
+            return {}
+        name, _, password = known
+    token = base64.b64encode(f"{name}:{password}".encode()).decode()
+    return {"Authorization": f"Basic {token}"}
+
+
+class HttpStore:
+    """The files below a URL. Only those are listed that were named, the others can be asked for."""
+
+    # Bytes: at 50 ms a request, fewer save nothing; what a picture mostly has.
+    least = 256 << 10
+
+    def __init__(
+        self, web: Web, url: str, files: Mapping[str, str], headers: Mapping[str, str]
+    ) -> None:
+        """Take *files*, URLs by their paths in the store, for those that are there; *headers* go to their host."""
+        self.url = url
+        self._web, self._files, self._headers = web, dict(files), headers
+        self._folders = {"", *(above for path in files for above in _above(path))}
+        self._mtime_ns = 0
+
+    def list(self, prefix: str = "", /) -> Sequence[Entry]:
+        """The named files. Only the first of all is asked for: there may be thousands."""
+        if prefix not in self._folders:
+            raise NotFound(f"{self.url}/{prefix}")
+        lead = f"{prefix}/" if prefix else ""
+        names = {
+            path[len(lead) :].partition("/")[0] for path in self._files if path.startswith(lead)
+        }
+        first = None if prefix else self.stat(next(iter(self._files)))
+        if first is not None:
+            self._mtime_ns = first.mtime_ns
+        return [
+            first if first is not None and lead + name == first.path else self._listed(lead + name)
+            for name in sorted(names, key=to_bytes)
+        ]
+
+    def stat(self, path: str, /) -> Entry:
+        if path in self._folders:
+            return self._listed(path)
+        facts = probe(self._web, self._origin(path))
+        is_weak = not facts.validator.endswith('"') and "?" in self._files.get(path, "")
+        version = "" if is_weak else facts.validator  # the query may choose the file
+        return Entry(path, facts.size, facts.mtime_ns, version)
+
+    def open(self, path: str, /) -> RangeBlob:
+        entry = self.stat(path)
+        if entry.is_dir:
+            raise IsAFolder(path)
+        return self.blob(entry)
+
+    def blob(self, entry: Entry, /) -> RangeBlob:
+        """The file *entry*, in the version that was seen."""
+        return RangeBlob(self._web, self._origin(entry.path), entry.size, entry.version)
+
+    def counts(self) -> Mapping[str, int]:
+        return self._web.counts()
+
+    def close(self) -> None:
+        self._web.close()
+
+    def _listed(self, path: str) -> Entry:
+        """A folder, or a file of which nothing is known yet: it is as old as the first one, for all that we know."""
+        return Entry(path, 0, self._mtime_ns, "", is_dir=path in self._folders)
+
+    def _origin(self, path: str) -> Origin:
+        name = f"{self.url}/{path}"
+        if safe_parts(path) is None:
+            raise OutsideSource(f"{path!r} leads outside of the source")
+        url = self._files.get(path) or f"{self.url}/{quote(to_bytes(path), safe=_PLAIN)}"
+        return Origin(url=url, name=name, headers=self._headers, hint=_HINT)
+
+
+def _above(path: str) -> Sequence[str]:
+    """The folders that *path* lies in."""
+    parts = path.split("/")[:-1]
+    return ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]

@@ -7,6 +7,8 @@ were counted, unless an estimate leaves no reasonable doubt.
 from __future__ import annotations
 
 import zlib
+from math import sqrt
+from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
 from shardfs.errors import Corrupt
@@ -23,8 +25,9 @@ _SMALL = 4 << 20
 # Lines are counted in so many places, evenly spread, since files may be sorted by length.
 _PLACES = 16
 _PLACE = 64 << 10
-# By how much an estimate may be wrong. Guesses: what was seen in places all over the file, and at its beginning only.
-_SPREAD, _AHEAD = 2, 4
+# By how much an estimate may be wrong. Guesses: at the least, by how many standard errors of what was seen in places
+# all over the file, and where only its beginning was seen.
+_LEAST, _ERRORS, _AHEAD = 1.1, 4, 4.0
 
 
 def foretold(content: Content, text: Text, *, by_line: bool) -> int | None:
@@ -36,17 +39,24 @@ def foretold(content: Content, text: Text, *, by_line: bool) -> int | None:
         return None
     try:
         if content.size is not None and by_line:
-            return _clear(_rate_all_over(content.blob, content.size) * content.size, _SPREAD)
+            rates = _rates_all_over(content.blob, content.size)
+            return _clear(fmean(rates) * content.size, _doubt(rates))
         return _clear(_from_beginning(content, text), _AHEAD)
     except Corrupt:
         return None
 
 
-def _rate_all_over(blob: Blob, size: int) -> float:
-    """Lines a byte."""
+def _rates_all_over(blob: Blob, size: int) -> list[float]:
+    """Lines a byte, in places evenly spread over the file."""
     step = (size - _PLACE) // (_PLACES - 1)
-    pieces = [bytes(blob.read(step * place, _PLACE)) for place in range(_PLACES)]
-    return sum(piece.count(b"\n") for piece in pieces) / (_PLACES * _PLACE)
+    pieces = (bytes(blob.read(step * place, _PLACE)) for place in range(_PLACES))
+    return [piece.count(b"\n") / _PLACE for piece in pieces]
+
+
+def _doubt(rates: list[float]) -> float:
+    """By which factor the mean of *rates* may be off."""
+    mean = fmean(rates)
+    return _LEAST + _ERRORS * stdev(rates) / (mean * sqrt(len(rates))) if mean else _AHEAD
 
 
 def _from_beginning(content: Content, text: Text) -> float:
@@ -58,7 +68,7 @@ def _from_beginning(content: Content, text: Text) -> float:
     return rows / len(zlib.compress(data)) * content.stored
 
 
-def _clear(rows: float, doubt: int) -> int | None:
+def _clear(rows: float, doubt: float) -> int | None:
     """The digits of the number of *rows*, None where it may be *doubt* times more or less and then have others."""
     least, most = number_width(int(rows / doubt) + 1), number_width(int(rows * doubt) + 1)
     return least if least == most else None

@@ -159,11 +159,11 @@ class ZipStore:
             if row.stored != row.size:
                 raise Corrupt(f"has {row.stored} stored bytes, but a size of {row.size}")
             return Checked(self._stored(row), row.crc, place)
-        codec, packed = self.packed(row)
+        codec, packed = self._packed(row)
         if row.size <= _IN_MEMORY:
             return Checked(self._services.inflate(packed, codec, row.size), row.crc, place)
         entry = replace(self._described(path, row), size=packed.size())
-        plain = self._services.unpack(_Packed(self, row), entry, codec)
+        plain = self._services.unpack(_Packed(self.url, entry, packed), entry, codec)
         return Checked(_Exactly(plain, row.size), row.crc, place)
 
     def _stored(self, row: Row) -> Blob:
@@ -175,7 +175,7 @@ class ZipStore:
             raise Corrupt(f"should reach to byte {start + row.stored} of {archive.size()}")
         return Slice(archive, start, row.stored)
 
-    def packed(self, row: Row) -> tuple[str, Blob]:
+    def _packed(self, row: Row) -> tuple[str, Blob]:
         """(codec, bytes) of a compressed member, as a file of the codec's own kind. Raises Corrupt, Unsupported."""
         codec = _CODECS.get(row.method)
         if codec is None:
@@ -218,17 +218,17 @@ class _Exactly:
 
 
 class _Packed:
-    """A compressed member of a zip, as a store of that one file."""
+    """A compressed member of a zip, as a store of that one file, in its codec's own kind."""
 
-    def __init__(self, zipped: ZipStore, row: Row) -> None:
-        self.url = f"{zipped.url}#packed"
-        self._zipped, self._row = zipped, row
+    def __init__(self, url: str, entry: Entry, content: Blob) -> None:
+        self.url = f"{url}#packed"
+        self._entry, self._content = entry, content
 
     def list(self, prefix: str = "", /) -> Sequence[Entry]:
-        return []
+        return [self._entry]
 
     def stat(self, path: str, /) -> Entry:
-        raise NotFound(path)
+        return self._entry
 
     def open(self, path: str, /) -> Blob:
-        return self._zipped.packed(self._row)[1]
+        return self._content

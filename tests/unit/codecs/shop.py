@@ -48,6 +48,7 @@ class Shop:
         self.blob = Bytes(stored) if isinstance(stored, bytes) else stored
         self.store = MemoryStore({})
         self.store.open = lambda path: self.blob  # type: ignore[method-assign]
+        self.store.stat = lambda path: self.entry  # type: ignore[method-assign]
         self.entry = Entry("d/file", self.blob.size(), 1, "v1")
         self.begin()
 

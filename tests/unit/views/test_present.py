@@ -181,7 +181,8 @@ def test_one_bad_item_leaves_the_others(presenter: Presenter) -> None:
 
 
 def test_rendered_once_and_kept_under_the_budget() -> None:
-    calls = []
+    calls: list[bytes] = []
+    big = bytes(5000)
 
     def render(data: memoryview) -> bytes:
         calls.append(bytes(data))
@@ -189,11 +190,11 @@ def test_rendered_once_and_kept_under_the_budget() -> None:
 
     memory = Memory(1 << 10)
     (file,) = Presenter(memory, raw=False).files(
-        [Field("x", Rendered(".json", render), Bytes(b"abc"))]
+        [Field("x", Rendered(".json", render), Bytes(big))]
     )
     assert calls == [], "nothing is made before it is asked for"
-    assert (file.blob.size(), content(file), calls) == (1, b"3", [b"abc"])
-    assert memory.total == 1
+    assert (file.blob.size(), content(file), calls) == (4, b"5000", [big])
+    assert memory.total == 4
     del file
     gc.collect()
     assert memory.total == 0

@@ -205,6 +205,29 @@ class Stored:
 
     __slots__ = ()
 
+    def fill(self, offset: int, target: memoryview, /) -> bool:
+        """Put the bytes from *offset* into *target*, all of which lies inside; False where that is no use.
+
+        Never waits: raises WouldBlock for bytes that are not at hand.
+        """
+        return False
+
+
+def read_into(blob: Blob, offset: int, target: memoryview) -> memoryview:
+    """What ``blob.read(offset, len(target))`` gives; in *target*, if it comes straight from a file at hand.
+
+    That saves making room for each of many large reads. Never waits.
+    """
+    start, length, parent = offset, len(target), blob
+    while type(parent) is Slice:  # others have ways of their own
+        begin, end = clip(start, length, parent.length)
+        start, length, parent = parent.start + begin, end - begin, parent.parent
+    if isinstance(parent, Stored):
+        begin, end = clip(start, length, parent.size())
+        if end - begin == length and parent.fill(begin, target[:length]):
+            return target[:length]
+    return blob.read(offset, len(target))
+
 
 def stored_at(blob: Blob) -> int | None:
     """The offset in its file at which the bytes of *blob* lie as they are, None where they don't."""

@@ -76,14 +76,18 @@ class LocalFile(Stored):
 
     def _at_hand(self, start: int, length: int) -> bytearray:
         data = bytearray(length)
-        if not length:
-            return data
+        self.fill(start, memoryview(data))
+        return data
+
+    def fill(self, offset: int, target: memoryview, /) -> bool:
+        if not target:
+            return True
         try:
-            count = os.preadv(self._fd, [data], start, os.RWF_NOWAIT)
+            count = os.preadv(self._fd, [target], offset, os.RWF_NOWAIT)
         except OSError as error:
             if error.errno in _NOT_AT_HAND:
                 raise WouldBlock from None
             raise named_error(error, self._name) from error
-        if count != length:  # only a part of it is in the page cache
+        if count != len(target):  # only a part of it is in the page cache
             raise WouldBlock
-        return data
+        return True

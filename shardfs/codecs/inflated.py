@@ -7,6 +7,7 @@ import threading
 from typing import TYPE_CHECKING, NamedTuple
 
 from shardfs.blob import Blob, clip, may_wait
+from shardfs.cache.turns import Turns
 from shardfs.errors import Corrupt, ShardfsError, TooLarge, Unreadable, WouldBlock
 
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ class Inflated:
 
     def fill(self, content: bytes) -> None:
         """Take *content* for the whole result: it came about otherwise."""
-        self._memory.put(self, _Made(memoryview(content), len(content)), len(content))
+        made = _Made(memoryview(content), len(content), Turns())
+        self._memory.put(self, made, len(content))
 
     def _begin(self) -> _Progress | _Made:
         size = self.size()
@@ -77,7 +79,7 @@ class Inflated:
             return progress
 
     def _advance(self, progress: _Progress | _Made, stop: int) -> None:
-        while progress.done < stop:
+        def step() -> None:
             try:
                 progress.step()
             except Corrupt:
@@ -87,6 +89,8 @@ class Inflated:
                 self._memory.drop(self)
                 raise
             self._memory.resize(self, progress.done)
+
+        progress.turns.until(lambda: progress.done >= stop, step)
 
     def _measure(self) -> int:
         """The length, found by decompressing all of it: what the first part says leaves out those behind it."""
@@ -114,15 +118,16 @@ class _Made(NamedTuple):
 
     view: memoryview
     done: int
+    turns: Turns
 
     def step(self) -> None:
         """Do nothing."""
 
 
 class _Progress:
-    """How far one decompression has come."""
+    """How far one decompression has come, in turns."""
 
-    __slots__ = ("_codec", "_failure", "_lock", "_stream", "_target", "done", "view")
+    __slots__ = ("_codec", "_failure", "_stream", "_target", "done", "turns", "view")
 
     def __init__(self, blob: Blob, codec: Codec, size: int) -> None:
         self._codec = codec
@@ -133,22 +138,21 @@ class _Progress:
         except OSError as error:
             raise Unreadable(f"no memory for {size} decompressed bytes") from error
         self.view, self.done = self._target.toreadonly(), 0
-        self._lock = threading.Lock()
+        self.turns = Turns()
         self._failure: ShardfsError | None = None
 
     def step(self) -> None:
-        """Decompress one step further."""
-        with self._lock:
-            if self._failure is not None:
-                raise self._failure.again()
-            if self._stream is None:
-                return
-            try:
-                self._decompress(self._stream, min(self.done + STEP, len(self._target)))
-            except ShardfsError as error:
-                # Not the error itself: its traceback leads to whoever reads, and would keep all of it alive.
-                self._failure = error.again()
-                raise
+        """Decompress one step further. Not by two threads at a time."""
+        if self._failure is not None:
+            raise self._failure.again()
+        if self._stream is None:
+            return
+        try:
+            self._decompress(self._stream, min(self.done + STEP, len(self._target)))
+        except ShardfsError as error:
+            # Not the error itself: its traceback leads to whoever reads, and would keep all of it alive.
+            self._failure = error.again()
+            raise
 
     def _decompress(self, stream: Stream, stop: int) -> None:
         size, done = len(self._target), self.done

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from cachetools import LRUCache
 
-from shardfs.blob import Slice, clip, may_wait, read_exactly
+from shardfs.blob import Slice, clip, read_exactly
+from shardfs.cache.turns import Turns
 from shardfs.codecs.inflated import Inflated
-from shardfs.errors import Corrupt, Unreadable, WouldBlock
+from shardfs.errors import Corrupt, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -165,7 +166,7 @@ class Pieced:
         self._blob, self._indexer, self._memory, self._largest = blob, indexer, memory, largest
         self._keep = keep
         self._pieces: LRUCache[int, Inflated] = LRUCache(_KNOWN_PIECES)
-        self._pieces_lock, self._finding = threading.Lock(), threading.Lock()
+        self._pieces_lock, self._turns = threading.Lock(), Turns()
         table = self._load(kept)
         self._table, self._complete = table or PieceTable(), table is not None
         self._finder: Iterator[Piece] | None = None
@@ -190,12 +191,7 @@ class Pieced:
 
     def _reach(self, stop: int | None) -> None:
         """Know the pieces up to *stop*, or all."""
-        while not self._is_known(stop):
-            if not may_wait():
-                raise WouldBlock
-            with self._finding:
-                if not self._is_known(stop):  # another thread may have come here first
-                    self._find_next()
+        self._turns.until(lambda: self._is_known(stop), self._find_next)
 
     def _is_known(self, stop: int | None) -> bool:
         if self._complete or (stop is not None and self._table.size >= stop):

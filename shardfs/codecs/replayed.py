@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cachetools import LRUCache
 
-from shardfs.blob import Bytes, may_wait
+from shardfs.blob import Bytes, may_wait, read_all
 from shardfs.cache.memory import Derived
 from shardfs.codecs._pass import Pass
 from shardfs.errors import WouldBlock
@@ -41,7 +41,8 @@ class Replayed:
         if self._end is None:
             if not may_wait():
                 raise WouldBlock
-            self._replay(None)
+            with self._lock:
+                self._go_on(None)
         return self._check_end()
 
     def read(self, offset: int, length: int, /) -> memoryview:
@@ -71,18 +72,25 @@ class Replayed:
                 self._chunks[number] = chunk
             return chunk
 
-    def _replay(self, number: int | None) -> bytes:
-        """Make chunk *number*, or all; those before it are kept, too, since others may want them soon."""
+    def _replay(self, number: int) -> bytes:
+        """Make chunk *number*."""
         with self._lock:
-            if number is not None and self._pass.done > number * _CHUNK:
+            kept: Bytes | None = self._memory.get(self._chunk(number))
+            if kept is not None:  # by the thread that went on before
+                return bytes(read_all(kept))
+            if self._pass.done > number * _CHUNK:
                 self._pass = Pass(self._blob, self._codec, self._limit)
-            while not self._pass.ended:
-                at = self._pass.done // _CHUNK
-                content = self._next()
-                if at == number:
-                    return content
-                self._memory.put(self._chunk(at), Bytes(content), len(content))
-            return b""
+            return self._go_on(number)
+
+    def _go_on(self, number: int | None) -> bytes:
+        """Make chunk *number*, or all; those before it are kept, too, since others may want them soon."""
+        while not self._pass.ended:
+            at = self._pass.done // _CHUNK
+            content = self._next()
+            if at == number:
+                return content
+            self._memory.put(self._chunk(at), Bytes(content), len(content))
+        return b""
 
     def _next(self) -> bytes:
         target = memoryview(bytearray(_CHUNK))

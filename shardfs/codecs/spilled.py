@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING
 
-from shardfs.blob import clip, may_wait
+from shardfs.blob import clip
 from shardfs.cache.disk import NoRoom
+from shardfs.cache.turns import Turns
 from shardfs.codecs._pass import Pass
 from shardfs.codecs.pieces import Unsuited
-from shardfs.errors import WouldBlock
 
 if TYPE_CHECKING:
     from shardfs.blob import Blob
@@ -29,7 +28,7 @@ class Spilled:
     def __init__(self, blob: Blob, codec: Codec, spill: Spill, *, limit: int, keep: bool) -> None:
         """With *keep*, the file stays for later mounts once it is whole."""
         self._pass, self._spill, self._keep = Pass(blob, codec, limit), spill, keep
-        self._lock = threading.Lock()
+        self._turns = Turns()
         self._ended = False
         """Whether all that the pass made is written, and no more will come."""
         self._problem = ""
@@ -46,20 +45,16 @@ class Spilled:
 
     def _reach(self, stop: int | None) -> None:
         """Have all bytes before *stop*, or simply all."""
-        while stop is None or self._spill.size < stop:
-            if self._problem:
-                raise Unsuited(self._problem)
-            if self._ended:
-                if self._pass.failure is not None:
-                    raise self._pass.failure.again()
-                return
-            if not may_wait():
-                raise WouldBlock
-            with self._lock:
-                # Another thread may have come here first.
-                is_there = stop is not None and self._spill.size >= stop
-                if not (is_there or self._ended or self._problem):
-                    self._turn()
+        self._turns.until(lambda: self._is_there(stop), self._turn)
+
+    def _is_there(self, stop: int | None) -> bool:
+        if stop is not None and self._spill.size >= stop:
+            return True
+        if self._problem:
+            raise Unsuited(self._problem)
+        if self._ended and self._pass.failure is not None:
+            raise self._pass.failure.again()
+        return self._ended
 
     def _turn(self) -> None:
         target = memoryview(bytearray(_STEP))

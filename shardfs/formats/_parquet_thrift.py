@@ -154,7 +154,7 @@ class _Reader:
             return self.struct(depth + 1)
         if kind in (LIST, _SET):
             return self._list(depth + 1)
-        self.at = skip(self._data, self.at, _BYTE if kind <= _FALSE else kind)
+        self.at = skip(self._data, self.at, _BYTE if kind in (_TRUE, _FALSE) else kind)
         return None
 
     def _list(self, depth: int) -> list[object]:

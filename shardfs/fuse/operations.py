@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import pyfuse3
 import trio
 
-from shardfs.blob import Blob, no_wait
+from shardfs.blob import Blob, no_wait, read_into
 from shardfs.errors import NotFound, ShardfsError, Unexpected, WouldBlock
 from shardfs.names import from_bytes, to_bytes
 from shardfs.tree.inodes import Ino
@@ -38,6 +38,8 @@ log = logging.getLogger("shardfs")
 T = TypeVar("T")
 Handler = TypeVar("Handler", bound="Callable[..., Awaitable[Any]]")
 
+# Bytes that the kernel asks for at most, as libfuse arranges it with it.
+_LARGEST_READ = 1 << 20
 # The unit of st_blocks, by POSIX.
 _BLOCK = 512
 # How long the kernel may believe what changes under a mount (statistics), in seconds.
@@ -91,6 +93,7 @@ class Operations(pyfuse3.Operations):
         self._limiter = trio.CapacityLimiter(settings.max_threads)
         self._handles: dict[int, Blob | Listing] = {}
         self._next = 0
+        self._buffer = memoryview(bytearray(_LARGEST_READ))
         self._uid = os.getuid() if settings.uid is None else settings.uid
         self._gid = os.getgid() if settings.gid is None else settings.gid
         mask = ~settings.umask
@@ -165,9 +168,16 @@ class Operations(pyfuse3.Operations):
 
     @guarded
     async def read(self, fh: FileHandleT, off: int, size: int) -> bytes:
-        blob = cast("Blob", self._handles[fh])
-        # pyfuse3 takes any buffer, and hands it to the kernel without a copy.
-        return cast("bytes", await self._ask(blob.read, off, size))
+        # pyfuse3 takes any buffer and hands it to the kernel as it is, before the next request is looked at: one
+        # buffer does for all reads of bytes that are at hand.
+        if size > len(self._buffer):
+            self._buffer = memoryview(bytearray(size))
+        blob, target = cast("Blob", self._handles[fh]), self._buffer[:size]
+        try:
+            with no_wait():
+                return cast("bytes", read_into(blob, off, target))
+        except WouldBlock:
+            return cast("bytes", await self._wait_for(blob.read, off, size))
 
     @guarded
     async def release(self, fh: FileHandleT) -> None:
@@ -204,13 +214,17 @@ class Operations(pyfuse3.Operations):
             with no_wait():
                 return call(*args)
         except WouldBlock:
-            self._loop.waiting += 1
-            try:
-                return await trio.to_thread.run_sync(
-                    functools.partial(call, *args), limiter=self._limiter, abandon_on_cancel=True
-                )
-            finally:
-                self._loop.waiting -= 1
+            return await self._wait_for(call, *args)
+
+    async def _wait_for(self, call: Callable[..., T], *args: Any) -> T:
+        """The answer of *call* from a thread."""
+        self._loop.waiting += 1
+        try:
+            return await trio.to_thread.run_sync(
+                functools.partial(call, *args), limiter=self._limiter, abandon_on_cancel=True
+            )
+        finally:
+            self._loop.waiting -= 1
 
     def _handle(self, what: Blob | Listing) -> FileHandleT:
         self._next += 1

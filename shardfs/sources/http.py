@@ -48,7 +48,8 @@ def open_source(source: str, options: Options) -> tuple[HttpStore, Sequence[str]
     }
     headers = _authorization(user, first.hostname)
     store = HttpStore(Web(options), _encoded(site + above), files, headers)
-    return store, list(dict.fromkeys(path.partition("/")[0] for path in files))
+    names = list(dict.fromkeys(path.partition("/")[0] for path in files))
+    return store, [] if names == [_INDEX] else names
 
 
 def _name(part: str) -> str:
@@ -92,7 +93,7 @@ class HttpStore:
         self.url = url
         self._web, self._files, self._headers = web, dict(files), headers
         self._folders = {"", *(above for path in files for above in _above(path))}
-        self._mtime_ns = 0
+        self._first: Entry | None = None
 
     def list(self, prefix: str = "", /) -> Sequence[Entry]:
         """The named files. Only the first of all is asked for: there may be thousands."""
@@ -102,21 +103,13 @@ class HttpStore:
         names = {
             path[len(lead) :].partition("/")[0] for path in self._files if path.startswith(lead)
         }
-        first = None if prefix else self.stat(next(iter(self._files)))
-        if first is not None:
-            self._mtime_ns = first.mtime_ns
-        return [
-            first if first is not None and lead + name == first.path else self._listed(lead + name)
-            for name in sorted(names, key=to_bytes)
-        ]
+        return [self._listed(lead + name) for name in sorted(names, key=to_bytes)]
 
     def stat(self, path: str, /) -> Entry:
-        if path in self._folders:
-            return self._listed(path)
-        facts = probe(self._web, self._origin(path))
-        is_weak = not facts.validator.endswith('"') and "?" in self._files.get(path, "")
-        version = "" if is_weak else facts.validator  # the query may choose the file
-        return Entry(path, facts.size, facts.mtime_ns, version)
+        listed = self._listed(path) if path in self._folders or path in self._files else None
+        if listed is not None and (listed.is_dir or listed.version):
+            return listed
+        return self._ask(path)
 
     def open(self, path: str, /) -> RangeBlob:
         entry = self.stat(path)
@@ -135,8 +128,18 @@ class HttpStore:
         self._web.close()
 
     def _listed(self, path: str) -> Entry:
-        """A folder, or a file of which nothing is known yet: it is as old as the first one, for all that we know."""
-        return Entry(path, 0, self._mtime_ns, "", is_dir=path in self._folders)
+        """A folder, or a file of which nothing is known unless it is the first: they are as old as that one, we say."""
+        if self._first is None:
+            self._first = self._ask(next(iter(self._files)))
+        if path == self._first.path:
+            return self._first
+        return Entry(path, 0, self._first.mtime_ns, "", is_dir=path in self._folders)
+
+    def _ask(self, path: str) -> Entry:
+        facts = probe(self._web, self._origin(path))
+        is_weak = not facts.validator.endswith('"') and "?" in self._files.get(path, "")
+        version = "" if is_weak else facts.validator  # the query may choose the file
+        return Entry(path, facts.size, facts.mtime_ns, version)
 
     def _origin(self, path: str) -> Origin:
         name = f"{self.url}/{path}"

@@ -70,11 +70,16 @@ class Case:
         return shards
 
     def open(self, part: str = "", *, unlock: bool = True, **options: Any) -> Tree:
+        settings = self.options(unlock=unlock, disk_cache=False, **options)
+        return open_tree(str(self.source / part), settings)
+
+    def options(self, *, unlock: bool = True, **options: Any) -> Options:
+        """What it is to be mounted with."""
         options |= _long_options(self.truth.get("mount_options", ()))
         if unlock and "key_file" in self.truth:
             options["key_file"] = self.path.with_name(self.truth["key_file"])
             options["password"] = self.truth["password"]
-        return open_tree(str(self.source / part), Options(disk_cache=False, **options))
+        return Options(**options)
 
 
 def _long_options(words: list[str]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from shardfs.blob import (
     no_wait,
     read_all,
     read_exactly,
+    read_into,
     stored_at,
 )
 from shardfs.errors import Corrupt, WouldBlock
@@ -135,3 +136,29 @@ def test_a_lazy_blob_is_looked_for_once_and_when_it_is_used() -> None:
     assert (blob.size(), bytes(blob.read(1, 2)), bytes(read_all(blob))) == (5, b"34", b"23456")
     assert stored_at(Slice(blob, 1, 2)) == 3
     assert len(looks) == 1
+
+
+class FillingBytes(StoredBytes):
+    """A file whose bytes are at hand."""
+
+    __slots__ = ()
+
+    def fill(self, offset: int, target: memoryview, /) -> bool:
+        target[:] = self._data[offset : offset + len(target)]
+        return True
+
+
+@given(data=binary(max_size=30), start=integers(0, 30), count=integers(0, 30), offset=integers(0, 40))
+def test_read_into_gives_what_read_gives(data: bytes, start: int, count: int, offset: int) -> None:
+    whole = FillingBytes(data)
+    start = min(start, len(data))
+    part = Slice(whole, start, min(count, len(data) - start))
+    for blob in (whole, part, Slice(part, 0, part.size()), Bytes(data), Concat([part, whole])):
+        target = memoryview(bytearray(7))
+        assert bytes(read_into(blob, offset, target)) == bytes(blob.read(offset, 7))
+
+
+def test_read_into_puts_the_bytes_of_a_file_where_they_are_wanted() -> None:
+    target = memoryview(bytearray(3))
+    read_into(Slice(FillingBytes(b"0123456789"), 2, 6), 1, target)
+    assert bytes(target) == b"345"

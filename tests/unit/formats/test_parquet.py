@@ -21,7 +21,7 @@ JPEG = b"\xff\xd8\xff\xe0" + bytes(20)
 def test_files_are_shards_without_their_suffix() -> None:
     store = MemoryStore({"a.parquet": ROWS, "B.PARQUET": ROWS, "c.gpq": ROWS})
     dataset = Parquet.open(store, list(store.files), FakeServices())
-    assert [ref.name for ref in dataset.shards] == ["a", "B", "c"]
+    assert [ref.name for ref in dataset.shards] == ["B", "a", "c"]
     assert all(len(dataset.open_shard(number)) == 3 for number in range(3))
 
 

@@ -1,0 +1,277 @@
+"""Whatever fsspec opens: object stores, SFTP and the like, each by a driver of its own.
+
+The drivers retry on their own. None of them can be told which version of a file to read, so that each read is followed
+by a look whether the file is still the one that was seen.
+"""
+
+from __future__ import annotations
+
+import glob
+import posixpath
+import re
+import threading
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+import fsspec
+from fsspec.asyn import sync
+
+from shardfs.blob import Stored, clip, may_wait
+from shardfs.errors import (
+    AccessDenied,
+    IsAFolder,
+    MissingPackage,
+    NotAFolder,
+    NotFound,
+    OutsideSource,
+    ShardfsError,
+    Unreadable,
+    UsageError,
+    WouldBlock,
+)
+from shardfs.model import Entry
+from shardfs.names import expand_braces, safe_parts, to_bytes, without_secrets
+from shardfs.registry import ARCHIVES, FORMATS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from fsspec import AbstractFileSystem
+
+    from shardfs.options import Options
+
+# The extra that installs the driver of a scheme.
+_EXTRAS = {
+    **dict.fromkeys(("s3", "s3a"), "s3"),
+    **dict.fromkeys(("gs", "gcs"), "gs"),
+    **dict.fromkeys(("az", "abfs", "abfss", "adl"), "az"),
+    **dict.fromkeys(("sftp", "ssh"), "sftp"),
+}
+# Where drivers say what changes with the content, best first, and when that was.
+_TAGS = ("ETag", "etag", "generation", "md5Hash", "content_md5", "checksum", "versionId")
+_TIMES = ("LastModified", "last_modified", "mtime", "modified", "updated", "created", "time")
+# Bytes per second below which a read is given up, as for web servers.
+_SLOWEST = 16 << 10
+# Bytes that are read by one call at most, since all of them are held.
+_PIECE = 8 << 20
+_SECOND = 10**9
+_LONGEST_WORD = 200
+
+
+def open_source(source: str, options: Options) -> tuple[FsspecStore, Sequence[str]]:
+    """The folder *source*; or the folder of a file, or of files by a glob or brace pattern, and their names."""
+    spelled = expand_braces(source)
+    fs, first = _file_system(spelled[0], options)
+    # With the place of a bucket the driver may have put itself into the path: what it makes of each counts.
+    paths = [first, *(str(fs._strip_protocol(other)) for other in spelled[1:])]
+    is_pattern = len(paths) > 1 or glob.has_magic(paths[0])
+    if not is_pattern and not _is_file(fs, first, options):
+        return FsspecStore(fs, first, options), []
+    folders = {posixpath.dirname(path) for path in paths}
+    if len(folders) > 1:
+        raise UsageError(f"{source}: names files in several folders; mount the folder above them")
+    store = FsspecStore(fs, folders.pop(), options)
+    names = [posixpath.basename(path) for path in paths]
+    if any(map(glob.has_magic, names)):
+        there = [] if options.offline else [e.path for e in store.list() if not e.is_dir]
+        names = [name for name in there if any(fnmatchcase(name, pattern) for pattern in names)]
+    if not names:
+        raise NotFound(f"{without_secrets(source)}: no such file or folder")
+    return store, names
+
+
+def _file_system(url: str, options: Options) -> tuple[AbstractFileSystem, str]:
+    scheme = url.partition("://")[0]
+    limits: dict[str, Any] = {}
+    if _EXTRAS.get(scheme) == "s3":
+        limits["config_kwargs"] = {
+            "connect_timeout": min(options.timeout, 10),
+            "read_timeout": options.timeout,
+            "retries": {"max_attempts": 1 + options.retries},
+        }
+    try:
+        # One of our own, which keeps no listings: these are kept around it.
+        fs, path = fsspec.url_to_fs(
+            url, skip_instance_cache=True, use_listings_cache=False, **limits
+        )
+    except ImportError as error:
+        extra = _EXTRAS.get(scheme)
+        cure = f"pip install 'shardfs[{extra}]'" if extra else str(error)
+        raise MissingPackage(f"{scheme}:// needs a driver: {cure}") from error
+    except ValueError:
+        raise UsageError(f"{without_secrets(url)}: shardfs reads no {scheme}:// sources") from None
+    return fs, str(path).rstrip("/")
+
+
+def _is_file(fs: AbstractFileSystem, path: str, options: Options) -> bool:
+    if options.offline:  # there is nobody to ask
+        suffixes = tuple(suffix for row in (*FORMATS, *ARCHIVES) for suffix in row.suffixes)
+        return path.lower().endswith(suffixes)
+    return bool(FsspecStore(fs, path, options).info("")["type"] == "file")
+
+
+class FsspecStore:
+    """A folder of a file system of fsspec."""
+
+    # Bytes: as for web servers.
+    least = 256 << 10
+
+    def __init__(self, fs: AbstractFileSystem, root: str, options: Options) -> None:
+        self._fs, self._root, self._timeout = fs, root, options.timeout
+        self.url = without_secrets(str(fs.unstrip_protocol(root))).rstrip("/")
+        self._seen: dict[str, str] = {}
+        self._closed = threading.Event()
+        self.requests = self.bytes = 0
+
+    def list(self, prefix: str = "", /) -> Sequence[Entry]:
+        place = self._place(prefix)
+        found = self._call(prefix, "ls", place, detail=True)
+        names = {str(item["name"]).strip("/"): item for item in found}
+        itself = names.pop(place.strip("/"), None)
+        if itself is not None and itself["type"] == "file" and not names:
+            raise NotAFolder(f"{self.url}/{prefix}")
+        cut = len(self._root.strip("/")) + 1 if self._root.strip("/") else 0
+        entries = [_entry(name[cut:], item) for name, item in names.items()]
+        return sorted(entries, key=lambda entry: to_bytes(entry.path))
+
+    def stat(self, path: str, /) -> Entry:
+        return _entry(path, self.info(path))
+
+    def open(self, path: str, /) -> FsspecBlob:
+        entry = self.stat(path)
+        if entry.is_dir:
+            raise IsAFolder(path)
+        return self.blob(entry)
+
+    def blob(self, entry: Entry, /) -> FsspecBlob:
+        """The file *entry*, in the version that was seen."""
+        return FsspecBlob(self, entry)
+
+    def counts(self) -> Mapping[str, int]:
+        return {"requests": self.requests, "bytes": self.bytes}
+
+    def close(self) -> None:
+        self._closed.set()
+
+    # --- for blobs ---
+
+    def info(self, path: str) -> Mapping[str, Any]:
+        """What the driver says of a file or folder."""
+        info: Mapping[str, Any] = self._call(path, "info", self._place(path))
+        return info
+
+    def fetch(self, entry: Entry, start: int, stop: int) -> bytes:
+        """A part of a file. Raises Unreadable where that is not the version of *entry*."""
+        place = self._place(entry.path)
+        data = self._call(entry.path, "cat_file", place, start=start, end=stop, length=stop - start)
+        info = self.info(entry.path)
+        version = _version(info)
+        # Not every driver says the same of a file by itself as in a listing.
+        pinned = self._seen.setdefault(entry.path, version)
+        kinds = {entry.version.partition(":")[0], version.partition(":")[0]}
+        is_other = version != pinned or (len(kinds) == 1 and version != entry.version)
+        if is_other or info.get("size") != entry.size or len(data) != stop - start:
+            raise Unreadable(f"{self.url}/{entry.path}: has changed since it was mounted")
+        self.bytes += len(data)
+        return bytes(data)
+
+    # --- calls ---
+
+    def _place(self, path: str) -> str:
+        if safe_parts(path) is None:
+            raise OutsideSource(f"{path!r} leads outside of the source")
+        return f"{self._root}/{path}".rstrip("/")
+
+    def _call(self, path: str, method: str, *args: Any, length: int = 0, **named: Any) -> Any:
+        """What the driver answers, within limits of time where the driver can be limited."""
+        if not may_wait():
+            raise WouldBlock
+        if self._closed.is_set():
+            raise Unreadable(f"{self.url}/{path}: the source was closed")
+        self.requests += 1
+        fs = self._fs
+        with _named(f"{self.url}/{path}".rstrip("/")):
+            if not fs.async_impl:
+                return getattr(fs, method)(*args, **named)
+            limit = self._timeout + length / _SLOWEST
+            return sync(fs.loop, getattr(fs, f"_{method}"), *args, timeout=limit, **named)
+
+
+class FsspecBlob(Stored):
+    """A file of a file system of fsspec."""
+
+    __slots__ = ("_entry", "_store")
+
+    def __init__(self, store: FsspecStore, entry: Entry) -> None:
+        self._store, self._entry = store, entry
+
+    def size(self) -> int:
+        return self._entry.size
+
+    def read(self, offset: int, length: int, /) -> memoryview:
+        start, stop = clip(offset, length, self._entry.size)
+        if start == stop:
+            return memoryview(b"")
+        return memoryview(b"".join(self.stream(start, stop - start)))
+
+    def stream(self, offset: int, length: int, /) -> Iterator[bytes]:
+        """The bytes of a range, in a few pieces."""
+        for start in range(offset, offset + length, _PIECE):
+            yield self._store.fetch(self._entry, start, min(start + _PIECE, offset + length))
+
+
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Failures of drivers as ours."""
+    try:
+        yield
+    except ShardfsError:
+        raise
+    except FileNotFoundError:
+        raise NotFound(f"{name}: no such file or folder") from None
+    except NotADirectoryError:
+        raise NotAFolder(name) from None
+    except IsADirectoryError:
+        raise IsAFolder(name) from None
+    except PermissionError as error:
+        raise AccessDenied(f"{name}: access denied: {_words(error)}") from None
+    except Exception as error:  # noqa: BLE001 - each driver has failures of its own
+        raise Unreadable(f"{name}: {_words(error)}") from None
+
+
+def _words(error: Exception) -> str:
+    """What an error says, without what may sign a URL."""
+    text = re.sub(r"\?\S*", "", re.sub(r"//[^/\s]*@", "//", " ".join(str(error).split())))
+    return text[:_LONGEST_WORD] or type(error).__name__
+
+
+def _entry(path: str, info: Mapping[str, Any]) -> Entry:
+    if info["type"] == "directory":
+        return Entry(path, 0, 0, "", is_dir=True)
+    mtime_ns = _time_ns(info) // _SECOND * _SECOND  # object stores tell less of a file by itself
+    return Entry(path, int(info.get("size") or 0), mtime_ns, _version(info))
+
+
+def _version(info: Mapping[str, Any]) -> str:
+    """What changes when the content does, and what that is; "" where the driver tells nothing of the kind."""
+    for key in _TAGS:
+        if info.get(key):
+            return f"{key}:{info[key]}"
+    when = _time_ns(info)
+    return f"mtime:{when:x}-{info.get('size', 0):x}" if when else ""
+
+
+def _time_ns(info: Mapping[str, Any]) -> int:
+    """When a file was changed, in nanoseconds since 1970; 0 where the driver does not tell."""
+    value = next((info[key] for key in _TIMES if info.get(key)), None)
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value.replace("Z", "+00:00"))
+        except ValueError:
+            return 0
+    if isinstance(value, datetime):
+        aware = value if value.tzinfo else value.replace(tzinfo=timezone.utc)
+        return int(aware.timestamp() * 10**6) * 1000
+    return int(value * _SECOND) if isinstance(value, (int, float)) else 0

@@ -38,7 +38,7 @@ def varint(value: int) -> bytes:
 def _kind(value: Any) -> int:
     if isinstance(value, int):
         return 5 if isinstance(value, I32) else 6
-    return {bytes: 8, list: 9, dict: 12}[type(value)]
+    return 8 if isinstance(value, bytes) else 9 if isinstance(value, list) else 12
 
 
 def _value(value: Any) -> bytes:

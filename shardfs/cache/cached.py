@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 # The fewest blocks that are worth a connection of their own, and the most that are on their way on all of them
 # together: 1 and 32 MiB. Guesses: at 100 MB/s, 5 MB are on their way during a round trip of 50 ms.
 _FEW, _MANY = 8, 256
+# Bytes that are fetched ahead by the same request as what is read.
+_ALONG = 512 << 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +69,10 @@ class CachedBlob(Stored):
         missing = [number for number, block in blocks.items() if block is None]
         if missing and not may_wait():
             raise WouldBlock
-        coming = self._bring(missing) if missing else {}
-        self._look_ahead(self._cursors.move(start, stop))
+        cursor = self._cursors.move(start, stop)
+        ahead = self._wanted(cursor)
+        coming = self._bring(missing, cursor, ahead) if missing else {}
+        self._look_ahead(cursor, ahead)
         for number, future in coming.items():
             blocks[number] = _result(future)
         pieces = [block.data for block in blocks.values() if block is not None]
@@ -76,15 +80,24 @@ class CachedBlob(Stored):
         pieces[0] = pieces[0][start - first * BLOCK :]
         return pieces[0] if len(pieces) == 1 else memoryview(b"".join(pieces))
 
-    def _bring(self, numbers: Sequence[int]) -> Claims:
-        """Have the blocks *numbers* come, and neighbours of them that make it worth a request."""
+    def _wanted(self, cursor: Cursor) -> int:
+        """How many bytes to have ahead of *cursor*."""
+        wanted = cursor.wanted()
+        if not wanted or self._means.keep.offline:
+            return 0
+        return min(wanted, self._means.shares.of(self._table))
+
+    def _bring(self, numbers: Sequence[int], cursor: Cursor, ahead: int) -> Claims:
+        """Have the blocks *numbers* come, and neighbours that make it worth a request or are to come anyway."""
         table = self._table
         coming, mine = table.claim(numbers)
         more: Claims = {}
         try:
             missing = table.take_from_disk(mine)
             if missing and not self._means.keep.offline:
-                _, more = table.claim(self._neighbours(list(missing)))
+                most = max(table.file.least, len(missing) * BLOCK + min(ahead, _ALONG))
+                _, more = table.claim(self._neighbours(list(missing), -(-most // BLOCK)))
+                cursor.asked = max(cursor.asked, (max((*missing, *more)) + 1) * BLOCK)
             for piece in self._pieces({**missing, **more}):
                 if not self._hand_over(partial(table.fetch, piece)):
                     with table.slots:
@@ -94,10 +107,9 @@ class CachedBlob(Stored):
             raise
         return coming
 
-    def _neighbours(self, numbers: Sequence[int]) -> list[int]:
-        """Missing blocks behind the last of *numbers*, or before the first at the end of the file."""
-        table = self._table
-        wanted = -(-table.file.least // BLOCK) - len(numbers)
+    def _neighbours(self, numbers: Sequence[int], most: int) -> list[int]:
+        """Missing blocks behind the last of *numbers*, or before the first at the end of the file: *most* with them."""
+        table, wanted = self._table, most - len(numbers)
         found: list[int] = []
         for way in (range(numbers[-1] + 1, table.count), range(numbers[0] - 1, -1, -1)):
             for number in way:
@@ -136,14 +148,10 @@ class CachedBlob(Stored):
         self._table.slots.release()
         return False
 
-    def _look_ahead(self, cursor: Cursor) -> None:
+    def _look_ahead(self, cursor: Cursor, wanted: int) -> None:
         """Have the blocks come that will be read next, if reading goes on as it did."""
-        wanted = cursor.wanted()
-        if not wanted or self._means.keep.offline:
-            return
-        wanted = min(wanted, self._means.shares.of(self))
         begin = max(cursor.at, cursor.asked)
-        if begin - cursor.at > wanted // 2 or begin >= self.size():
+        if not wanted or begin - cursor.at > wanted // 2 or begin >= self.size():
             return
         stop = min(-(-(cursor.at + wanted) // BLOCK), self._table.count)
         start = min(-(-begin // BLOCK), stop)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 _NEAR = 1 << 20
 # The shortest way, in reads and bytes, that shows a direction: a small record is no more than that.
 _READS, _RUN = 3, 256 << 10
-# What is fetched ahead until that much was read; then a quarter, and behind that half as much as was read.
-_FIRST, _SHORT_RUN, _LONG_RUN = 256 << 10, 2 << 20, 8 << 20
+# What is fetched ahead until that much was read; then half as much as was read, and behind that as much again.
+_FIRST, _SHORT_RUN, _LONG_RUN = 384 << 10, 2 << 20, 8 << 20
 _MOST = 64 << 20
 # Places in one file that are read at a time: a table and the records that it tells of, several readers.
 _CURSORS = 4
@@ -41,7 +41,7 @@ class Cursor:
             return 0
         if self.run < _SHORT_RUN:
             return _FIRST
-        return min(self.run // (4 if self.run < _LONG_RUN else 2), _MOST)
+        return min(self.run // 2 if self.run < _LONG_RUN else self.run, _MOST)
 
 
 class Cursors:

@@ -16,6 +16,7 @@ import re
 import struct
 import tempfile
 import threading
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -70,22 +71,29 @@ class Room:
 
     def __init__(self, folder: Path, limit: int) -> None:
         self.folder, self._limit = folder, limit
-        self._granted = 0
+        self._granted = self._pending = 0
         self._lock = threading.Lock()
 
-    def reserve(self, size: int) -> None:
-        """Make sure that *size* more bytes fit. Raises NoRoom."""
+    @contextmanager
+    def reserved(self, size: int) -> Iterator[None]:
+        """While *size* more bytes are written, which will fit. Raises NoRoom."""
         with self._lock:
             if size > self._granted:
                 self._granted = max(size, self._make_room(size) // _SHARE)
             self._granted -= size
+            self._pending += size
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._pending -= size
 
     def _make_room(self, size: int) -> int:
         """How many bytes there is room for, *size* or more."""
         if size > self._limit:
             raise NoRoom(f"the disk cache may take {self._limit} bytes (--cache-size)")
         files = sorted(self._files())
-        free = self._limit - sum(length for _, length, _ in files)
+        free = self._limit - self._pending - sum(length for _, length, _ in files)
         is_scarce = free < max(size, self._limit // _SCARCE)
         wanted = max(size, self._limit // _ROOMY) if is_scarce else free
         for _, length, place in files:
@@ -117,6 +125,7 @@ class DiskCache:
     def __init__(self, room: Room, name: str) -> None:
         self._room, self._folder = room, room.folder / name
         self._warned = False
+        self._lock = threading.Lock()
 
     def get(self, key: str) -> Blob | None:
         """What is kept under *key*, None where nothing is. May wait for the disk."""
@@ -141,16 +150,20 @@ class DiskCache:
         """Keep *content*, unless it can't be: a cache that fails costs time, not answers."""
         digest, length = digest_of(key), sum(map(len, content))
         try:
-            self._room.reserve(_HEAD.size + length)
-            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            head = _HEAD.pack(_MAGIC, digest, length)
-            self._write(self._folder / digest.hex(), head, *content)
+            with self._room.reserved(_HEAD.size + length):
+                self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+                head = _HEAD.pack(_MAGIC, digest, length)
+                self._write(self._folder / digest.hex(), head, *content)
         except NoRoom:
             return
         except OSError as error:
-            if not self._warned:
-                log.warning("disk cache %s: %s; going on without", self._folder, error.strerror)
-            self._warned = True
+            self._warn(error)
+
+    def _warn(self, error: OSError) -> None:
+        with self._lock:
+            is_first, self._warned = not self._warned, True
+        if is_first:
+            log.warning("disk cache %s: %s; going on without", self._folder, error.strerror)
 
     def _write(self, place: Path, *parts: bytes | bytearray | memoryview) -> None:
         descriptor, aside = tempfile.mkstemp(dir=self._folder, prefix=UNFINISHED)

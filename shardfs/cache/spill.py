@@ -90,10 +90,10 @@ class Spill:
         if not self._remove.alive:
             raise NoRoom("the disk cache is closed")
         try:
-            self._room.reserve(len(data))
-            rest = data
-            while rest:
-                rest = rest[os.write(self._descriptor, rest) :]
+            with self._room.reserved(len(data)):
+                rest = data
+                while rest:
+                    rest = rest[os.write(self._descriptor, rest) :]
         except OSError as error:
             self.discard()
             raise NoRoom(f"{self._aside}: {error.strerror}") from error

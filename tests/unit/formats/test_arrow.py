@@ -61,9 +61,9 @@ def test_each_file_is_a_shard() -> None:
         "README.md": b"",
     }
     found = dataset(files)
-    assert named(found) == ["b", "A", "c"]
-    assert [ids(found.open_shard(number)) for number in range(3)] == [[0, 1, 2], [7], [3]]
-    assert [found.open_shard(number).costly for number in range(3)] == [False, True, False]
+    assert named(found) == ["A", "b", "c"]
+    assert [ids(found.open_shard(number)) for number in range(3)] == [[7], [0, 1, 2], [3]]
+    assert [found.open_shard(number).costly for number in range(3)] == [True, False, False]
     assert [found.owns(name) for name in files] == [True, True, True, False]
     assert found.info() == {"shards": 3}
 

@@ -29,7 +29,10 @@ def picture(shape: str, colour: str, seed: int) -> Image.Image:
     else:
         turn = math.pi / 4 if corners == 4 else -math.pi / 2
         points = [
-            (x + r * math.cos(turn + k * math.tau / corners), y + r * math.sin(turn + k * math.tau / corners))
+            (
+                x + r * math.cos(turn + k * math.tau / corners),
+                y + r * math.sin(turn + k * math.tau / corners),
+            )
             for k in range(corners)
         ]
         draw.polygon(points, fill=COLOURS[colour])
@@ -61,4 +64,6 @@ def record(index: int) -> dict[str, object]:
 
 if __name__ == "__main__":
     target = Path(__file__).parent / "litdata"
-    optimize(fn=record, inputs=list(range(24)), output_dir=str(target), chunk_size=12, num_workers=1)
+    optimize(
+        fn=record, inputs=list(range(24)), output_dir=str(target), chunk_size=12, num_workers=1
+    )

@@ -45,17 +45,19 @@ def _packed(*suffixes: str) -> tuple[str, ...]:
 
 
 FORMATS = (
-    Row("litdata", "litdata:LitData", markers=("index.json", "chunk-*.bin"), lone=(".bin",)),
-    Row("litdata-parquet", "litdata_parquet:LitDataParquet", markers=("index.json",)),
+    Row(
+        "litdata", "litdata.dataset:LitData", markers=("index.json", "chunk-*.bin"), lone=(".bin",)
+    ),
+    Row("litdata-parquet", "parquet.litdata:LitDataParquet", markers=("index.json",)),
     Row(
         "mds",
-        "mds:Mds",
+        "mds.dataset:Mds",
         markers=("index.json",),
         suffixes=(".mds", ".mds.zstd", ".mds.gz", ".mds.br", ".mds.bz2", ".mds.snappy"),
     ),
     Row(
         "webdataset",
-        "webdataset:WebDataset",
+        "webdataset.dataset:WebDataset",
         markers=("shardindex.json",),
         suffixes=(
             *(".tar", ".tar.gz", ".tgz", ".tar.zst", ".tzst", ".tar.xz", ".txz"),
@@ -64,15 +66,15 @@ FORMATS = (
     ),
     Row(
         "arrow",
-        "arrow:Arrow",
+        "arrow.dataset:Arrow",
         markers=("state.json",),
         suffixes=(".arrow", ".feather", ".ipc"),
     ),
-    Row("parquet", "parquet:Parquet", suffixes=(".parquet", ".geoparquet", ".gpq")),
-    Row("jsonl", "jsonl:Jsonl", suffixes=_packed(".jsonl", ".ndjson")),
-    Row("json", "jsonl:Json", lone=_packed(".json")),
-    Row("csv", "csv:Csv", suffixes=_packed(".csv", ".tsv")),
-    Row("text", "text:Text", lone=_packed(".txt")),
+    Row("parquet", "parquet.dataset:Parquet", suffixes=(".parquet", ".geoparquet", ".gpq")),
+    Row("jsonl", "text.jsonl:Jsonl", suffixes=_packed(".jsonl", ".ndjson")),
+    Row("json", "text.jsonl:Json", lone=_packed(".json")),
+    Row("csv", "text.csv:Csv", suffixes=_packed(".csv", ".tsv")),
+    Row("text", "text.lines:Text", lone=_packed(".txt")),
 )
 
 SOURCES = (

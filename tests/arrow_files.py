@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from shardfs.blob import Bytes, read_all
-from shardfs.formats._arrow_index import RowIndex, index_any, stream_start
-from shardfs.formats._arrow_ipc import IpcStream
-from shardfs.formats._arrow_shard import TableShard
-from shardfs.formats._columns import Budget
+from shardfs.formats.arrow.shard import TableShard
+from shardfs.formats.shared.arrow.batches import RowIndex, index_any, stream_start
+from shardfs.formats.shared.arrow.ipc import IpcStream
+from shardfs.formats.shared.columns import Budget
 from shardfs.views.present import Presenter
 from tests.fakes import FakeServices
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from shardfs.blob import Blob, Bytes, Stored, read_all
-from shardfs.formats._parquet_shard import ParquetShard
+from shardfs.formats.parquet.shard import ParquetShard
 from shardfs.options import Options
 from shardfs.views.present import Presenter
 from tests import thrift

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from shardfs.blob import Blob, Bytes
-from shardfs.formats._tar import BLOCK, END, padded
-from shardfs.formats._tar_scan import Member, TarReader
+from shardfs.formats.webdataset.header import BLOCK, END, padded
+from shardfs.formats.webdataset.scan import Member, TarReader
 
 
 def header(

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from shardfs.blob import Bytes, read_all
 from shardfs.cache.memory import Memory
 from shardfs.errors import ShardfsError
-from shardfs.formats.csv import Csv
-from shardfs.formats.jsonl import Json, Jsonl
-from shardfs.formats.text import Text
+from shardfs.formats.text.csv import Csv
+from shardfs.formats.text.jsonl import Json, Jsonl
+from shardfs.formats.text.lines import Text
 from shardfs.names import distinct
 from shardfs.views.present import Presenter
 from tests.fakes import FakeServices, MemoryStore
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from shardfs.blob import Blob
-    from shardfs.formats._text_files import TextFormat
+    from shardfs.formats.text.files import TextFormat
     from shardfs.model import Entry, Shard, Store
 
 FORMATS: dict[str, type[TextFormat]] = {

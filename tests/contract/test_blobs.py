@@ -16,8 +16,8 @@ from shardfs.codecs import checked
 from shardfs.codecs.inflated import Inflated
 from shardfs.codecs.unpacked import Means, Packed, Unpacked
 from shardfs.codecs.zstd import Zstd
-from shardfs.formats._tar_index import Checked, Part
-from shardfs.formats._tar_sparse import Sparse
+from shardfs.formats.webdataset.indexes import Checked, Part
+from shardfs.formats.webdataset.sparse import Sparse
 from shardfs.localfile import LocalFile
 from shardfs.model import Array, Field
 from shardfs.registry import CODECS, INDEXERS, load

@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from shardfs.formats.arrow import Arrow
-from shardfs.formats.litdata import LitData
-from shardfs.formats.litdata_parquet import LitDataParquet
-from shardfs.formats.mds import Mds
-from shardfs.formats.parquet import Parquet
+from shardfs.formats.arrow.dataset import Arrow
+from shardfs.formats.litdata.dataset import LitData
+from shardfs.formats.mds.dataset import Mds
+from shardfs.formats.parquet.dataset import Parquet
+from shardfs.formats.parquet.litdata import LitDataParquet
 from tests import DATA
 from tests.contract.formats import FormatContract
 

@@ -10,7 +10,6 @@ import pytest
 
 from shardfs import mounting
 from shardfs.names import to_bytes
-from shardfs.options import Options
 from shardfs.sources._web import Web
 from shardfs.sources.http import HttpStore
 from tests import DATA
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from shardfs.options import Options
     from shardfs.tree.paths import Node
 
 # Thousands of records say nothing new here, and take seconds.

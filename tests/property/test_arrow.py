@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 from shardfs.blob import Bytes, read_all
 from shardfs.errors import ShardfsError
-from shardfs.formats._arrow_index import RowIndex, index_any, stream_start
-from shardfs.formats._arrow_ipc import IpcFile, IpcStream
-from shardfs.formats._arrow_shard import TableShard
-from shardfs.formats._columns import Budget
-from shardfs.formats._json import compact
+from shardfs.formats.arrow.shard import TableShard
+from shardfs.formats.shared.arrow.batches import RowIndex, index_any, stream_start
+from shardfs.formats.shared.arrow.ipc import IpcFile, IpcStream
+from shardfs.formats.shared.columns import Budget
+from shardfs.formats.shared.jsontext import compact
 from shardfs.model import Array, Encoded, Items, Plain, Scalar
 from shardfs.views.present import Presenter
 from tests.fakes import FakeServices

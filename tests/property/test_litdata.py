@@ -14,18 +14,18 @@ from hypothesis import strategies as st
 
 from shardfs.blob import Bytes
 from shardfs.errors import Corrupt, ShardfsError
-from shardfs.formats._arrow_ipc import IpcFile
-from shardfs.formats._columns import Budget
-from shardfs.formats._flatbuffer import Table
-from shardfs.formats._litdata_chunk import ChunkOpener
-from shardfs.formats._litdata_index import Chunk, Config, Leaf, parse_config, parse_index
-from shardfs.formats._litdata_json import render
-from shardfs.formats._litdata_leaves import leaf_type, width
-from shardfs.formats._litdata_readers import count_leaves
-from shardfs.formats._litdata_records import FrameRecords, TableRecords
-from shardfs.formats._litdata_spec import leaf_names
-from shardfs.formats._litdata_temporal import TemporalReader
-from shardfs.formats._table import OffsetTable
+from shardfs.formats.litdata.chunk import ChunkOpener
+from shardfs.formats.litdata.index import Chunk, Config, Leaf, parse_config, parse_index
+from shardfs.formats.litdata.json_leaf import render
+from shardfs.formats.litdata.leaves import leaf_type, width
+from shardfs.formats.litdata.readers import count_leaves
+from shardfs.formats.litdata.records import FrameRecords, TableRecords
+from shardfs.formats.litdata.spec import leaf_names
+from shardfs.formats.litdata.temporal import TemporalReader
+from shardfs.formats.shared.arrow.flatbuffer import Table
+from shardfs.formats.shared.arrow.ipc import IpcFile
+from shardfs.formats.shared.columns import Budget
+from shardfs.formats.shared.offsets import OffsetTable
 from shardfs.model import Array, Plain
 from tests.fakes import FakeServices
 from tests.litdata_files import LEAF, chunk, content, entry, framed, index, record, spec

@@ -28,11 +28,11 @@ from hypothesis.strategies import (
 
 from shardfs.blob import Bytes, read_all
 from shardfs.errors import Corrupt, ShardfsError
-from shardfs.formats._mds_encodings import reader
-from shardfs.formats._mds_index import Column, parse_index
-from shardfs.formats._mds_shard import MdsShard
-from shardfs.formats._mds_text import split_line, split_object
-from shardfs.formats._table import item_spans
+from shardfs.formats.mds.encodings import reader
+from shardfs.formats.mds.index import Column, parse_index
+from shardfs.formats.mds.shard import MdsShard
+from shardfs.formats.mds.text import split_line, split_object
+from shardfs.formats.shared.offsets import item_spans
 from shardfs.model import Array, Items, Kind, Plain, Rendered
 
 ENCODINGS = (

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from shardfs.blob import read_all
 from shardfs.errors import ShardfsError
-from shardfs.formats._arrow_shard import TableShard
+from shardfs.formats.arrow.shard import TableShard
 from tests import arrow_files
 from tests.fakes import FakeServices
 from tests.parquet_files import files, opened, read_back, written

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from shardfs.blob import Bytes, read_all
 from shardfs.errors import Corrupt, ShardfsError
-from shardfs.formats._tar import has_checksum, number, parse_header, parse_pax
-from shardfs.formats._tar_growing import GrowingTable, KeySet
-from shardfs.formats._tar_keys import link_target, normal, place
-from shardfs.formats._tar_members import MemberTable
-from shardfs.formats._tar_scan import Member, TarReader
-from shardfs.formats._tar_sparse import Sparse, checked
-from shardfs.formats.webdataset import WebDataset
+from shardfs.formats.webdataset.dataset import WebDataset
+from shardfs.formats.webdataset.growing import GrowingTable, KeySet
+from shardfs.formats.webdataset.header import has_checksum, number, parse_header, parse_pax
+from shardfs.formats.webdataset.keys import link_target, normal, place
+from shardfs.formats.webdataset.members import MemberTable
+from shardfs.formats.webdataset.scan import Member, TarReader
+from shardfs.formats.webdataset.sparse import Sparse, checked
 from tests.fakes import FakeServices, MemoryStore
 from tests.tar_files import archive, member
 

@@ -17,17 +17,17 @@ from hypothesis import strategies as st
 
 from shardfs.blob import Bytes
 from shardfs.errors import Corrupt, Unsupported
-from shardfs.formats import _rows
-from shardfs.formats._csv_rows import CsvRows, cells, unquoted
-from shardfs.formats._json_items import Items
-from shardfs.formats._json_text import NESTED, NUMBER
-from shardfs.formats._lines import AllLines, FilledLines
+from shardfs.formats.shared.json_values import NESTED, NUMBER
+from shardfs.formats.text import rows as _rows
+from shardfs.formats.text.csv_rows import CsvRows, cells, unquoted
+from shardfs.formats.text.json_items import Items
+from shardfs.formats.text.line_rows import AllLines, FilledLines
 from tests.text_files import open_shard, records
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from shardfs.formats._rows import Finder
+    from shardfs.formats.text.rows import Finder
 
 cuts = st.lists(st.integers(0, 60), max_size=4)
 json_values = st.recursive(

@@ -148,7 +148,9 @@ class FillingBytes(StoredBytes):
         return True
 
 
-@given(data=binary(max_size=30), start=integers(0, 30), count=integers(0, 30), offset=integers(0, 40))
+@given(
+    data=binary(max_size=30), start=integers(0, 30), count=integers(0, 30), offset=integers(0, 40)
+)
 def test_read_into_gives_what_read_gives(data: bytes, start: int, count: int, offset: int) -> None:
     whole = FillingBytes(data)
     start = min(start, len(data))

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-import errno
 import contextlib
+import errno
 import gc
 import os
 from typing import TYPE_CHECKING

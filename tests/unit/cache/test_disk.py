@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import tempfile
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from shardfs.blob import read_all
-from shardfs.cache.disk import INDEX, DiskCache, Room, default_folder
+from shardfs.cache.disk import BLOCKS, INDEX, DiskCache, Room, default_folder
 from shardfs.names import from_bytes
 
 if TYPE_CHECKING:
@@ -298,3 +299,65 @@ def test_the_default_is_the_cache_folder_of_the_user(
     monkeypatch.setenv("XDG_CACHE_HOME", value)
     monkeypatch.setenv("HOME", "/home/somebody")
     assert default_folder() == Path(folder or "/home/somebody/.cache/shardfs")
+
+
+# --- one budget for all ---
+
+
+def test_all_folders_share_the_limit_and_the_least_recently_used_goes_first(tmp_path: Path) -> None:
+    room = Room(tmp_path, LIMIT)
+    index, blocks = DiskCache(room, INDEX), DiskCache(room, BLOCKS)
+    index.put("old", bytes(3000))
+    for number in range(3):
+        blocks.put(f"block {number}", bytes(1500))
+    for age, folder in ((10, INDEX), (5, BLOCKS)):
+        for file in (tmp_path / folder).iterdir():
+            os.utime(file, (1000 - age, 1000 - age))
+    blocks.put("newest", bytes(3000))
+    assert kept(index, "old") is None
+    assert all(kept(blocks, f"block {number}") is not None for number in range(3))
+    index.put("another", bytes(6000))
+    assert kept(index, "another") is not None
+    assert kept(blocks, "block 0") is None
+    assert sum(f.stat().st_size for f in tmp_path.rglob("*") if f.is_file()) <= LIMIT
+
+
+def test_files_of_others_are_neither_counted_nor_removed(tmp_path: Path) -> None:
+    (tmp_path / INDEX).mkdir()
+    others = [tmp_path / "thesis", tmp_path / INDEX / "notes.txt", tmp_path / ("a" * 64)]
+    for other in others:
+        other.write_bytes(bytes(LIMIT))
+    cache = kept_in(tmp_path)
+    for number in range(20):
+        cache.put(f"key {number}", bytes(1000))
+    assert kept(cache, "key 19") is not None
+    assert all(other.stat().st_size == LIMIT for other in others)
+
+
+def test_what_is_used_stays(tmp_path: Path) -> None:
+    cache = kept_in(tmp_path)
+    for number in range(9):
+        cache.put(f"key {number}", bytes(1000))
+        for file in files(tmp_path):
+            if file.stat().st_mtime > 1000:
+                os.utime(file, (number + 1, number + 1))
+    assert kept(cache, "key 0") is not None
+    cache.put("another", bytes(1000))
+    assert kept(cache, "key 0") is not None
+    assert kept(cache, "key 1") is None
+
+
+def test_many_threads_at_once_stay_below_the_limit(tmp_path: Path) -> None:
+    cache = kept_in(tmp_path)
+    most = 0
+
+    def work(number: int) -> None:
+        nonlocal most
+        for step in range(30):
+            cache.put(f"key {number} {step}", bytes(900))
+            with contextlib.suppress(FileNotFoundError):  # it is renamed while we look
+                most = max(most, used(tmp_path))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
+    assert 0 < most <= LIMIT

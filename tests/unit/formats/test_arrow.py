@@ -8,7 +8,7 @@ import pytest
 
 from shardfs.blob import read_all
 from shardfs.errors import Corrupt, OutsideSource, Unreadable, Unsupported
-from shardfs.formats.arrow import Arrow
+from shardfs.formats.arrow.dataset import Arrow
 from tests.arrow_files import encoded
 from tests.fakes import FakeServices, MemoryStore
 
@@ -166,10 +166,10 @@ def test_what_transforms_and_writers_leave_behind_is_not_shown() -> None:
     }
     found = dataset(files)
     assert named(found) == [
-        "x-train",
-        "cache-0123456789abcdef",
         "cache-0123456789abcdec",
+        "cache-0123456789abcdef",
         "indices",
+        "x-train",
     ]
     assert all(found.owns(name) for name in files)
 

@@ -11,14 +11,21 @@ import pytest
 
 from shardfs.blob import Bytes, Slice, no_wait, read_all
 from shardfs.errors import Corrupt, TooLarge, Unsupported, WouldBlock
-from shardfs.formats import _arrow_index, _columns
-from shardfs.formats._arrow_index import Ending, RowIndex, index_any, index_file, index_stream
-from shardfs.formats._arrow_ipc import IpcFile, IpcStream
-from shardfs.formats._arrow_message import read_footer, schema_of
-from shardfs.formats._arrow_shard import TableShard
-from shardfs.formats._arrow_types import Type, parse_schema
-from shardfs.formats._columns import Budget
-from shardfs.formats._flatbuffer import Table
+from shardfs.formats.arrow.shard import TableShard
+from shardfs.formats.shared import columns as _columns
+from shardfs.formats.shared.arrow import batches as _arrow_index
+from shardfs.formats.shared.arrow.batches import (
+    Ending,
+    RowIndex,
+    index_any,
+    index_file,
+    index_stream,
+)
+from shardfs.formats.shared.arrow.flatbuffer import Table
+from shardfs.formats.shared.arrow.ipc import IpcFile, IpcStream
+from shardfs.formats.shared.arrow.message import read_footer, schema_of
+from shardfs.formats.shared.arrow.types import Type, parse_schema
+from shardfs.formats.shared.columns import Budget
 from tests.arrow_files import encoded, opened, shown, values
 from tests.fakes import FakeServices, SlowBlob
 

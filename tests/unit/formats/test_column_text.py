@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardfs.errors import Corrupt
-from shardfs.formats._column_text import (
+from shardfs.formats.shared.column_text import (
     date_text,
     decimal_text,
     duration_text,
@@ -125,8 +125,8 @@ def test_columns(array: pa.Array, text: str) -> None:
     ],
 )
 def test_intervals_that_pyarrow_does_not_write(unit: int, data: bytes, text: str) -> None:
-    from shardfs.formats._arrow_types import ArrowField, DataType, Type
-    from shardfs.formats._column_text import text_reader
+    from shardfs.formats.shared.arrow.types import ArrowField, DataType, Type
+    from shardfs.formats.shared.column_text import text_reader
 
     names = ("month", "day_time")
     reader = text_reader(ArrowField("v", DataType(Type.INTERVAL, size=len(data), unit=names[unit])))

@@ -11,7 +11,7 @@ import pytest
 import zstandard
 
 from shardfs.blob import Bytes, read_all
-from shardfs.formats._compressed import codec_of, open_content
+from shardfs.formats.shared.compressed import codec_of, open_content
 from tests.fakes import FakeServices, MemoryStore
 
 SKIPPED = b"\x5a\x2a\x4d\x18" + (3).to_bytes(4, "little") + b"abc"

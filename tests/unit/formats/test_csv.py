@@ -6,8 +6,9 @@ import pytest
 
 from shardfs.blob import Slice
 from shardfs.errors import Corrupt, TooLarge, Unsupported
-from shardfs.formats import _csv_rows, csv
-from shardfs.formats._csv_rows import CsvRows, cells, sniff
+from shardfs.formats.text import csv
+from shardfs.formats.text import csv_rows as _csv_rows
+from shardfs.formats.text.csv_rows import CsvRows, cells, sniff
 from shardfs.model import Plain
 from tests.text_files import files, open_shard, records
 

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from shardfs.formats._arrow_message import schema_of
-from shardfs.formats._features import columns_of, schema_features
+from shardfs.formats.shared.arrow.message import schema_of
+from shardfs.formats.shared.features import columns_of, schema_features
 from tests.arrow_files import encoded, files, shown
 
 JPEG = b"\xff\xd8\xff\xe0\0\4JF\xff\xd9"

@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 
 from shardfs.errors import Corrupt
-from shardfs.formats._json import compact, member, natural, optional, parse, parse_object, shown
+from shardfs.formats.shared.jsontext import (
+    compact,
+    member,
+    natural,
+    optional,
+    parse,
+    parse_object,
+    shown,
+)
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"\xff\xfe\x00", b"[" * 100_000, b"1" * 5000])

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from shardfs.errors import Corrupt, TooLarge
-from shardfs.formats import _json_text
-from shardfs.formats._json_text import NESTED, NUMBER, STRING, kind_of, members, value_end
+from shardfs.formats.shared import json_values as _json_text
+from shardfs.formats.shared.json_values import NESTED, NUMBER, STRING, kind_of, members, value_end
 
 if TYPE_CHECKING:
     from shardfs.model import Rendered

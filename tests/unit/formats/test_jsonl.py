@@ -10,8 +10,9 @@ import pytest
 
 from shardfs.blob import Slice, no_wait, read_all
 from shardfs.errors import Corrupt, TooLarge, Unsupported, WouldBlock
-from shardfs.formats import _json_shard, _text_files
-from shardfs.formats.jsonl import Json, Jsonl
+from shardfs.formats.text import files as _text_files
+from shardfs.formats.text import json_shard as _json_shard
+from shardfs.formats.text.jsonl import Json, Jsonl
 from shardfs.model import Plain
 from tests.fakes import FailingBlob, FakeServices, MemoryStore
 from tests.text_files import KeepingServices, files, open_shard, records

@@ -11,9 +11,9 @@ import zstandard
 
 from shardfs.blob import Bytes
 from shardfs.errors import Corrupt, ShardfsError, Unreadable, Unsupported
-from shardfs.formats._litdata_chunk import ChunkOpener
-from shardfs.formats._litdata_index import Chunk, parse_index
-from shardfs.formats.litdata import LitData, LitDataset
+from shardfs.formats.litdata.chunk import ChunkOpener
+from shardfs.formats.litdata.dataset import LitData, LitDataset
+from shardfs.formats.litdata.index import Chunk, parse_index
 from shardfs.model import Encoded
 from shardfs.sources.local import LocalStore
 from tests.fakes import FakeServices, MemoryStore, SlowBlob

@@ -9,9 +9,9 @@ import pytest
 
 from shardfs.blob import Bytes, Slice, Stored, stored_at
 from shardfs.errors import Corrupt, ShardfsError, TooLarge
-from shardfs.formats import _columns
-from shardfs.formats._litdata_arrow import ArrowShard, arrow_file
-from shardfs.formats._table import OffsetTable
+from shardfs.formats.litdata.arrow_rows import ArrowShard, arrow_file
+from shardfs.formats.shared import columns as _columns
+from shardfs.formats.shared.offsets import OffsetTable
 from shardfs.model import Encoded, Plain, Scalar
 from tests.fakes import FakeServices, SlowBlob
 from tests.litdata_files import arrow_chunk, chunk, contents

@@ -13,7 +13,7 @@ import pytest
 import tests
 from shardfs.blob import read_all
 from shardfs.errors import NoKey, OutsideSource, ShardfsError, Unreadable
-from shardfs.formats.litdata import LitData
+from shardfs.formats.litdata.dataset import LitData
 from shardfs.model import Array, Encoded, Field, Items, Kind, Pixels, Plain, Rendered, Scalar
 from shardfs.options import Options
 from shardfs.sources.local import LocalStore
@@ -77,7 +77,10 @@ def check_content(kind: Kind, data: memoryview, truth: dict[str, Any]) -> None:
             assert truth["dtype"] == names[letter] + (str(8 * width) if letter != "b" else "")
             assert sha256(data[skip:]) == truth["array_sha256"]
         case Items(_, spans):
-            parts = [{"size": size, "sha256": sha256(data[at : at + size])} for at, size in filter(None, spans)]
+            parts = [
+                {"size": size, "sha256": sha256(data[at : at + size])}
+                for at, size in filter(None, spans)
+            ]
             assert parts == truth["parts"]
         case Rendered(".json", render):
             assert json.loads(render(data)) == truth["value"]

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from shardfs.errors import MissingPackage, NoKey, Unsupported
-from shardfs.formats._litdata_crypt import Cipher
+from shardfs.formats.litdata.crypt import Cipher
 from shardfs.options import Options
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from shardfs.errors import Corrupt, ShardfsError, Unsupported
-from shardfs.formats._litdata_index import Chunk, Encryption, is_index, parse_index
+from shardfs.formats.litdata.index import Chunk, Encryption, is_index, parse_index
 from tests.litdata_files import LEAF, entry, index, mapping, spec
 
 ONE = entry("chunk-0-0.bin", 3, 99)

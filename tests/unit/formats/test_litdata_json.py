@@ -6,7 +6,7 @@ import struct
 import pytest
 
 from shardfs.errors import Corrupt
-from shardfs.formats._litdata_json import render
+from shardfs.formats.litdata.json_leaf import render
 
 
 def u32(number: int) -> bytes:

@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from shardfs.blob import Bytes
-from shardfs.formats._litdata_leaves import leaf_type
+from shardfs.formats.litdata.leaves import leaf_type
 from shardfs.model import Array, Encoded, Items, Kind, Pixels, Plain, Rendered, Scalar
 from tests.fakes import SlowBlob
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from shardfs.errors import Corrupt, Unsupported
-from shardfs.formats.litdata import LitData
+from shardfs.formats.litdata.dataset import LitData
 from shardfs.model import Array
 from shardfs.options import Options
 from tests.fakes import FakeServices, MemoryStore, SlowBlob

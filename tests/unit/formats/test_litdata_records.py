@@ -9,30 +9,30 @@ import zstandard
 
 from shardfs.blob import Bytes, Slice, no_wait, stored_at
 from shardfs.errors import Corrupt, NoKey, Unsupported, WouldBlock
-from shardfs.formats._litdata_chunk import ChunkShard
-from shardfs.formats._litdata_leaves import leaf_type
-from shardfs.formats._litdata_readers import (
+from shardfs.formats.litdata.chunk import ChunkShard
+from shardfs.formats.litdata.leaves import leaf_type
+from shardfs.formats.litdata.readers import (
     Near,
     PyTreeReader,
     WholeReader,
     count_leaves,
     guess_reader,
 )
-from shardfs.formats._litdata_records import (
+from shardfs.formats.litdata.records import (
     BlockRecords,
     FrameRecords,
     LockedRecords,
     PackedRecords,
     TableRecords,
 )
-from shardfs.formats._table import OffsetTable
+from shardfs.formats.shared.offsets import OffsetTable
 from shardfs.model import Encoded, Plain
 from tests.fakes import FakeServices, SlowBlob
 from tests.litdata_files import chunk, content, contents, framed, record
 
 if TYPE_CHECKING:
     from shardfs.blob import Blob
-    from shardfs.formats._litdata_records import Records
+    from shardfs.formats.litdata.records import Records
 
 NAMES = ("image", "label", "caption")
 READER = PyTreeReader([(name, leaf_type("bytes")) for name in NAMES])

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from shardfs.errors import Corrupt, Unsupported
-from shardfs.formats._litdata_spec import leaf_names
+from shardfs.formats.litdata.spec import leaf_names
 from tests.litdata_files import LEAF, mapping, spec
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from shardfs.blob import Bytes
 from shardfs.errors import Corrupt
-from shardfs.formats._litdata_temporal import Strided, TemporalReader, parse_group
+from shardfs.formats.litdata.temporal import Strided, TemporalReader, parse_group
 from shardfs.model import Array
 from tests.litdata_files import content
 

@@ -13,7 +13,7 @@ import pytest
 import tests
 from shardfs.blob import read_all
 from shardfs.errors import Corrupt, OutsideSource, Unreadable, Unsupported
-from shardfs.formats.mds import Mds, MdsDataset
+from shardfs.formats.mds.dataset import Mds, MdsDataset
 from shardfs.sources.local import LocalStore
 from tests.fakes import FakeServices
 

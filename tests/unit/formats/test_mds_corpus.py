@@ -13,7 +13,7 @@ import pytest
 import tests
 from shardfs.blob import read_all
 from shardfs.errors import ShardfsError
-from shardfs.formats.mds import Mds
+from shardfs.formats.mds.dataset import Mds
 from shardfs.model import (
     Array,
     Dataset,
@@ -109,7 +109,10 @@ def check_field(field: Field, truth: dict[str, Any]) -> None:
             assert dtype[1:] == f"{truth['dtype'][0]}{int(truth['dtype'].lstrip('uintfloa')) // 8}"
             assert sha256(data[skip:]) == truth["array_sha256"]
         case Items(_, spans):
-            parts = [{"size": size, "sha256": sha256(data[at : at + size])} for at, size in filter(None, spans)]
+            parts = [
+                {"size": size, "sha256": sha256(data[at : at + size])}
+                for at, size in filter(None, spans)
+            ]
             assert parts == truth["parts"]
         case Rendered(_, render):
             check_value(render(data), plain_value(truth["value"]))

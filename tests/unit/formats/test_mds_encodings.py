@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from shardfs.blob import Bytes
-from shardfs.formats._mds_encodings import OPAQUE, reader
+from shardfs.formats.mds.encodings import OPAQUE, reader
 from shardfs.model import Array, Encoded, Items, Kind, Pixels, Plain, Scalar
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from shardfs.errors import Corrupt, Unsupported
-from shardfs.formats._mds_index import (
+from shardfs.formats.mds.index import (
     Column,
     Part,
     ShardInfo,

@@ -8,8 +8,8 @@ import pytest
 
 from shardfs.blob import Bytes, Slice, no_wait, read_all
 from shardfs.errors import Corrupt, Unreadable, WouldBlock
-from shardfs.formats._mds_index import Column
-from shardfs.formats._mds_shard import MdsShard
+from shardfs.formats.mds.index import Column
+from shardfs.formats.mds.shard import MdsShard
 from shardfs.model import Array, Plain, Scalar
 
 if TYPE_CHECKING:

@@ -7,13 +7,13 @@ import pytest
 
 from shardfs.blob import Bytes, Slice, read_all
 from shardfs.errors import Corrupt
-from shardfs.formats._mds_text import TextShard, objects, separated
+from shardfs.formats.mds.text import TextShard, objects, separated
 from shardfs.model import Field, Plain, Rendered
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from shardfs.formats._mds_text import Splitter
+    from shardfs.formats.mds.text import Splitter
 
 
 def shard(

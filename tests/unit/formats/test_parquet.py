@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from shardfs.errors import Corrupt, OutsideSource, ShardfsError, Unreadable
-from shardfs.formats.litdata_parquet import LitDataParquet
-from shardfs.formats.parquet import Parquet
+from shardfs.formats.parquet.dataset import Parquet
+from shardfs.formats.parquet.litdata import LitDataParquet
 from tests.fakes import FakeServices, MemoryStore
 from tests.parquet_files import files, written
 

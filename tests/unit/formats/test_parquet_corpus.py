@@ -14,9 +14,9 @@ import pytest
 
 import tests
 from shardfs.errors import Corrupt
-from shardfs.formats.litdata import LitData
-from shardfs.formats.litdata_parquet import LitDataParquet
-from shardfs.formats.parquet import Parquet
+from shardfs.formats.litdata.dataset import LitData
+from shardfs.formats.parquet.dataset import Parquet
+from shardfs.formats.parquet.litdata import LitDataParquet
 from shardfs.sources.local import LocalStore
 from tests.fakes import FakeServices
 from tests.parquet_files import files

@@ -13,14 +13,14 @@ from hypothesis.strategies import binary, integers
 
 from shardfs.blob import Bytes
 from shardfs.errors import Corrupt, NoKey, ShardfsError, TooLarge, Unsupported
-from shardfs.formats._parquet_footer import (
+from shardfs.formats.parquet.footer import (
     chunk_places,
     find_footer,
     from_blob,
     summarize,
     to_bytes,
 )
-from shardfs.formats._parquet_thrift import read_struct
+from shardfs.formats.parquet.thrift import read_struct
 from tests import thrift
 from tests.fakes import FakeServices
 from tests.parquet_files import (

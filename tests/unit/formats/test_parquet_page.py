@@ -10,7 +10,7 @@ import pytest
 
 from shardfs.blob import no_wait, read_all, stored_at
 from shardfs.errors import Corrupt, Unsupported, WouldBlock
-from shardfs.formats import _parquet_chunk
+from shardfs.formats.parquet import chunk as _parquet_chunk
 from tests import thrift
 from tests.fakes import FakeServices, SlowBlob
 from tests.parquet_files import (

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from shardfs.blob import Bytes
 from shardfs.errors import Corrupt
-from shardfs.formats._parquet_runs import Runs, RunTable, find_levels, find_runs
+from shardfs.formats.parquet.runs import Runs, RunTable, find_levels, find_runs
 from tests import thrift
 
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from shardfs.errors import Corrupt, ShardfsError, Unsupported
-from shardfs.formats._arrow_types import ArrowField, DataType, Type
-from shardfs.formats._parquet_schema import Node, nodes_of, parse_elements
-from shardfs.formats._parquet_thrift import read_struct
+from shardfs.formats.parquet.schema import Node, nodes_of, parse_elements
+from shardfs.formats.parquet.thrift import read_struct
+from shardfs.formats.shared.arrow.types import ArrowField, DataType, Type
 from tests import thrift
 from tests.parquet_files import (
     BYTE_ARRAY,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis.strategies import binary, booleans, dictionaries, integers, lists, recursive
 
 from shardfs.errors import Corrupt
-from shardfs.formats._parquet_thrift import STRUCT, Struct, read_struct, skip
+from shardfs.formats.parquet.thrift import STRUCT, Struct, read_struct, skip
 from tests import thrift
 from tests.thrift import I32
 

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 from shardfs.blob import Bytes
 from shardfs.errors import Corrupt, ShardfsError, TooLarge
-from shardfs.formats._arrow_types import DataType, Type
-from shardfs.formats._parquet_codecs import lz4_block, lz4_hadoop
-from shardfs.formats._parquet_convert import Physical, converter
-from shardfs.formats._parquet_delta import as_plain, delta_numbers
-from shardfs.formats._parquet_schema import Leaf
-from shardfs.formats._parquet_values import find_starts
+from shardfs.formats.parquet.codecs import lz4_block, lz4_hadoop
+from shardfs.formats.parquet.convert import Physical, converter
+from shardfs.formats.parquet.delta import as_plain, delta_numbers
+from shardfs.formats.parquet.schema import Leaf
+from shardfs.formats.parquet.values import find_starts
+from shardfs.formats.shared.arrow.types import DataType, Type
 from tests import thrift
 from tests.parquet_files import (
     CountingBlob,

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from shardfs.blob import Bytes
-from shardfs.formats._compressed import Content
-from shardfs.formats._csv_rows import CsvRows
-from shardfs.formats._lines import FilledLines
-from shardfs.formats._row_digits import foretold
-from shardfs.formats._rows import Text
+from shardfs.formats.shared.compressed import Content
+from shardfs.formats.text.csv_rows import CsvRows
+from shardfs.formats.text.line_rows import FilledLines
+from shardfs.formats.text.row_digits import foretold
+from shardfs.formats.text.rows import Text
 from tests.fakes import FailingBlob, SlowBlob
 
 if TYPE_CHECKING:

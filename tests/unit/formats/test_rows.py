@@ -11,17 +11,17 @@ import pytest
 
 from shardfs.blob import Bytes, no_wait
 from shardfs.errors import Corrupt, Unreadable, WouldBlock
-from shardfs.formats import _rows
-from shardfs.formats._csv_rows import CsvRows
-from shardfs.formats._lines import AllLines, FilledLines
-from shardfs.formats._rows import Rows, Table, Text
+from shardfs.formats.text import rows as _rows
+from shardfs.formats.text.csv_rows import CsvRows
+from shardfs.formats.text.line_rows import AllLines, FilledLines
+from shardfs.formats.text.rows import Rows, Table, Text
 from tests.fakes import FailingBlob, SlowBlob
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from shardfs.blob import Blob
-    from shardfs.formats._rows import Finder
+    from shardfs.formats.text.rows import Finder
 
 
 class Kept:

@@ -6,7 +6,7 @@ import pytest
 
 from shardfs.blob import Bytes
 from shardfs.errors import Corrupt, TooLarge
-from shardfs.formats._table import MAX_ITEMS, OffsetTable, item_spans
+from shardfs.formats.shared.offsets import MAX_ITEMS, OffsetTable, item_spans
 
 
 def words(*numbers: int) -> bytes:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from shardfs.errors import Corrupt
-from shardfs.formats._tar import (
+from shardfs.formats.webdataset.header import (
     BLOCK,
     END,
     find_header,

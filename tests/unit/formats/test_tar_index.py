@@ -12,8 +12,8 @@ import pytest
 import tests
 from shardfs.blob import Bytes, read_all
 from shardfs.errors import Corrupt
-from shardfs.formats._tar_index import Checked, Part, fitting, read_index
-from shardfs.formats.webdataset import WebDataset
+from shardfs.formats.webdataset.dataset import WebDataset
+from shardfs.formats.webdataset.indexes import Checked, Part, fitting, read_index
 from shardfs.sources.local import LocalStore
 from tests.fakes import FakeServices, MemoryStore, SlowBlob
 from tests.tar_files import archive, header, member, pax
@@ -234,7 +234,7 @@ def test_a_database_that_does_not_fit_is_not_believed(prepared: Path, change: st
 
 
 def test_a_database_that_is_a_trap_is_left(prepared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shardfs.formats._tar_index._MAX_SECONDS", 0.05)
+    monkeypatch.setattr("shardfs.formats.webdataset.indexes._MAX_SECONDS", 0.05)
     with sqlite3.connect(prepared / ".nv-meta" / "index.sqlite") as connection:
         connection.execute("DROP TABLE samples")
         connection.execute(

@@ -6,11 +6,11 @@ import pytest
 
 from shardfs.blob import Bytes
 from shardfs.errors import Corrupt, TooLarge
-from shardfs.formats import _tar_growing
-from shardfs.formats._tar_growing import GrowingTable, KeySet
-from shardfs.formats._tar_members import MemberTable, Stored
-from shardfs.formats._tar_scan import Member
-from shardfs.formats._tar_sparse import Map
+from shardfs.formats.webdataset import growing as _tar_growing
+from shardfs.formats.webdataset.growing import GrowingTable, KeySet
+from shardfs.formats.webdataset.members import MemberTable, Stored
+from shardfs.formats.webdataset.scan import Member
+from shardfs.formats.webdataset.sparse import Map
 
 SEED = bytes(range(16))
 

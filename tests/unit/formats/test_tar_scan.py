@@ -4,8 +4,8 @@ import pytest
 
 from shardfs.blob import clip
 from shardfs.errors import Corrupt, Unreadable
-from shardfs.formats._tar import END
-from shardfs.formats._tar_scan import Member, TarReader, next_header
+from shardfs.formats.webdataset.header import END
+from shardfs.formats.webdataset.scan import Member, TarReader, next_header
 from tests.fakes import FailingBlob, SlowBlob
 from tests.tar_files import archive, header, member, pax, walk
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from array import array
 
-from shardfs.formats._tar import BLOCK
-from shardfs.formats._tar_sparse import Map
+from shardfs.formats.webdataset.header import BLOCK
+from shardfs.formats.webdataset.sparse import Map
 from tests.tar_files import archive, header, member, pax, pax_records, walk
 
 

@@ -9,8 +9,9 @@ import pytest
 from shardfs.blob import Blob, Bytes, clip, no_wait, read_all
 from shardfs.cache.memory import Derived, Memory
 from shardfs.errors import Corrupt, TooLarge, Unreadable, WouldBlock
-from shardfs.formats import _tar_members, _tar_shard
-from shardfs.formats._tar_shard import Archive, TarShard, held
+from shardfs.formats.webdataset import members as _tar_members
+from shardfs.formats.webdataset import shard as _tar_shard
+from shardfs.formats.webdataset.shard import Archive, TarShard, held
 from shardfs.model import Encoded
 from tests.fakes import SlowBlob
 from tests.tar_files import archive, header, member, pax

@@ -7,7 +7,7 @@ import pytest
 
 from shardfs.blob import Bytes
 from shardfs.errors import Corrupt, TooLarge
-from shardfs.formats._tar_sparse import (
+from shardfs.formats.webdataset.sparse import (
     MAX_PARTS,
     Map,
     Sparse,

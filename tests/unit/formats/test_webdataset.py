@@ -15,8 +15,8 @@ from shardfs.blob import Bytes, read_all
 from shardfs.cache.disk import Room
 from shardfs.cache.memory import Memory
 from shardfs.errors import Corrupt
-from shardfs.formats._tar import END
-from shardfs.formats.webdataset import WebDataset, compression
+from shardfs.formats.webdataset.dataset import WebDataset, compression
+from shardfs.formats.webdataset.header import END
 from shardfs.journal import Journal
 from shardfs.mounting import Workshop
 from shardfs.options import Options
@@ -28,7 +28,7 @@ from tests.tar_files import archive, member, pax
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from shardfs.formats.webdataset import TarDataset
+    from shardfs.formats.webdataset.dataset import TarDataset
     from shardfs.model import Services, Shard
 
 PLAIN = archive(

@@ -13,7 +13,7 @@ import tests
 from shardfs.blob import read_all
 from shardfs.cache.memory import Memory
 from shardfs.errors import ShardfsError
-from shardfs.formats.webdataset import WebDataset
+from shardfs.formats.webdataset.dataset import WebDataset
 from shardfs.journal import Journal
 from shardfs.mounting import Workshop, open_tree
 from shardfs.names import from_bytes

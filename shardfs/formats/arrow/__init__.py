@@ -1,0 +1,1 @@
+"""Arrow IPC files, and what `datasets` saves and caches in them."""

@@ -1,0 +1,122 @@
+"""Arrow streams and files as shards: rows are records, columns fields."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from functools import partial
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+from shardfs.errors import Corrupt, Unsupported
+from shardfs.formats.shared.arrow.batches import VERSION, Ending, RowIndex, index_any, stream_start
+from shardfs.formats.shared.arrow.ipc import IpcStream
+from shardfs.formats.shared.arrow.types import Type
+from shardfs.formats.shared.columns import row_fields
+from shardfs.formats.shared.features import columns_of
+from shardfs.model import NumberedKeys
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from shardfs.blob import Blob
+    from shardfs.formats.shared.arrow.types import Schema
+    from shardfs.model import Entry, Field, Services, Shard, Store
+
+_FEATHER_1 = b"FEA1"
+
+
+def open_stream(store: Store, entry: Entry, services: Services) -> IpcStream:
+    """The Arrow data in a file. Raises Corrupt, Unsupported."""
+    blob = store.open(entry.path)
+    if blob.read(0, len(_FEATHER_1)) == _FEATHER_1:
+        raise Unsupported("is Feather of version 1, which Arrow left behind in 2020")
+    index = RowIndex(services.remember(store, entry, VERSION, partial(index_any, blob)))
+    stream = IpcStream(blob, services, start=stream_start(blob), index=index)
+    fault = _fault(index, blob)
+    if fault:
+        services.report(Corrupt(fault).at(entry.path))
+    return stream
+
+
+def _fault(index: RowIndex, blob: Blob) -> str:
+    """What is wrong with the end of a stream, "" where nothing is."""
+    if index.ending == Ending.MARK:
+        return ""
+    if index.ending == Ending.NO_MARK:
+        return f"has no mark at its end: there may have been more than {index.rows} records"
+    if index.stop > blob.size():
+        return f"ends at byte {blob.size()}, inside a batch of records that should reach to {index.stop}"
+    return f"is damaged at byte {index.stop}: records from {index.rows} on are lost"
+
+
+class TableShard(NumberedKeys):
+    """The rows of a stream."""
+
+    def __init__(
+        self, stream: IpcStream, features: Callable[[], Mapping[str, Any]], services: Services
+    ) -> None:
+        """*features* finds those that count where the schema has none."""
+        self._stream, self._services = stream, services
+        self._columns = columns_of(stream.schema, features)
+        self.columns: Sequence[str] = tuple(dict.fromkeys(c.name for c in self._columns))
+        try:
+            self.costly = len(stream) > 0 and stream.batch(0).packed
+        except Corrupt:  # its records say so
+            self.costly = False
+
+    def __len__(self) -> int:
+        return self._stream.index.rows
+
+    def fields(self, index: int, /) -> Sequence[Field]:
+        number, row = self._stream.locate(index)
+        return row_fields(self._columns, self._stream.batch(number).cells, row, self._services)
+
+    def close(self) -> None:
+        """Nothing is held open but by the blobs."""
+
+
+def is_mapping(schema: Schema) -> bool:
+    """Whether a table holds nothing but numbers of rows in others: what shuffle, select and sort leave behind."""
+    return [field.name for field in schema.fields] == ["indices"] and (
+        schema.fields[0].type.type is Type.INT and schema.fields[0].type.dtype == "<u8"
+    )
+
+
+class MappedShard(NumberedKeys):
+    """Rows of several tables in the order that a mapping tells: logical rows."""
+
+    def __init__(self, mappings: Sequence[IpcStream], tables: Sequence[Shard]) -> None:
+        """Take the rows of *tables*, numbered from the first to the last of them. Raises Corrupt."""
+        if not all(is_mapping(mapping.schema) for mapping in mappings):
+            raise Corrupt("an indices mapping with other columns than `indices`")
+        self._mappings, self._tables = mappings, tables
+        self._ends = list(accumulate(mapping.index.rows for mapping in mappings))
+        self._table_ends = list(accumulate(len(table) for table in tables))
+        names = (name for table in tables for name in table.columns)
+        self.columns: Sequence[str] = tuple(dict.fromkeys(names))
+        self.costly = any(table.costly for table in tables)
+
+    def __len__(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    def fields(self, index: int, /) -> Sequence[Field]:
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        number, at = _split(self._ends, index)
+        mapping = self._mappings[number]
+        batch, at = mapping.locate(at)
+        stored = mapping.batch(batch).cells(0).stored(at)
+        physical = int.from_bytes(stored.read(0, stored.size()), "little")
+        if not self._table_ends or physical >= self._table_ends[-1]:
+            raise Corrupt(f"stands for row {physical} of {self._table_ends[-1:]}")
+        table, row = _split(self._table_ends, physical)
+        return self._tables[table].fields(row)
+
+    def close(self) -> None:
+        """Nothing is held open but by the blobs."""
+
+
+def _split(ends: Sequence[int], index: int) -> tuple[int, int]:
+    """(part, number in it) of a thing where parts follow one another and *ends* count what is in them."""
+    part = bisect_right(ends, index)
+    return part, index - (ends[part - 1] if part else 0)

@@ -1,0 +1,124 @@
+"""Decryption of LitData's chunks and records.
+
+Source: ``litdata/utilities/encryption.py`` 0.2.76. The keys are in no dataset: a Fernet key comes from a password and
+a salt in a file that the writer saved, an RSA key from such a file, where it may be locked with the password.
+"""
+
+from __future__ import annotations
+
+import base64
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+from shardfs.errors import MissingPackage, NoKey, ShardfsError, Unsupported
+from shardfs.formats.shared.jsontext import member, optional, parse_object, shown
+from shardfs.names import to_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from shardfs.options import Options
+
+_ITERATIONS = 480_000
+_WHERE = "give the password by SHARDFS_PASSWORD or --password-file, the key file by --key-file"
+_MISFIT = "the password or the key does not fit, or the encrypted data is damaged"
+
+
+class Decrypt(Protocol):
+    """Makes plain bytes of a whole encrypted chunk or record."""
+
+    def __call__(self, token: bytes, /) -> bytes: ...
+
+
+class Cipher:
+    """Decrypts with the key that the user gave, which is made ready at the first use: that takes a while."""
+
+    def __init__(self, algorithm: str, options: Options) -> None:
+        if algorithm not in _ALGORITHMS:
+            raise Unsupported(f"is encrypted with {shown(algorithm)}, which is not known")
+        self._algorithm, self._options = algorithm, options
+
+    def decrypt(self, token: bytes) -> bytes:
+        """The plain bytes of *token*.
+
+        Raises:
+            NoKey: there is no key, or it does not fit.
+            MissingPackage: the package for it is not installed.
+        """
+        return self._decrypt(token)
+
+    @cached_property
+    def _decrypt(self) -> Decrypt:
+        file = self._options.key_file
+        if file is None:
+            raise NoKey(f"is encrypted ({self._algorithm}): {_WHERE}")
+        try:
+            state = parse_object(file.read_bytes())
+            return _ALGORITHMS[self._algorithm](state, self._options.password)
+        except OSError as error:
+            raise NoKey(f"the key file {file} can't be read: {error.strerror}") from error
+        except ModuleNotFoundError as error:
+            raise MissingPackage(
+                f"encrypted LitData needs {error.name}: pip install 'shardfs[crypt]'"
+            ) from error
+        except NoKey:
+            raise
+        except ShardfsError as error:
+            raise NoKey(f"{file} is no key file of LitData ({error})") from error
+
+
+def _fernet(state: dict[str, Any], password: str | None) -> Decrypt:
+    from cryptography.fernet import Fernet, InvalidToken
+    from cryptography.hazmat.primitives.hashes import SHA256
+    from cryptography.hazmat.primitives.kdf.pbkdf2 import PBKDF2HMAC
+
+    text = member(state, "salt", str)
+    if password is None:
+        raise NoKey(f"is encrypted (fernet): {_WHERE}")
+    try:
+        salt = base64.urlsafe_b64decode(text)
+    except ValueError as error:
+        raise NoKey(f"the salt in the key file is no base64 ({error})") from error
+    derivation = PBKDF2HMAC(algorithm=SHA256(), length=32, salt=salt, iterations=_ITERATIONS)
+    fernet = Fernet(base64.urlsafe_b64encode(derivation.derive(to_bytes(password))))
+
+    def decrypt(token: bytes, /) -> bytes:
+        try:
+            return fernet.decrypt(token)
+        except InvalidToken as error:
+            raise NoKey(_MISFIT) from error
+
+    return decrypt
+
+
+def _rsa(state: dict[str, Any], password: str | None) -> Decrypt:
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.padding import MGF1, OAEP
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+    from cryptography.hazmat.primitives.hashes import SHA256
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    password = password or optional(state, "password", str)
+    try:
+        key = load_pem_private_key(
+            to_bytes(member(state, "private_key", str)), to_bytes(password) if password else None
+        )
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise NoKey(f"the private key can't be used with this password ({error})") from error
+    if not isinstance(key, RSAPrivateKey):
+        raise NoKey("the private key in the key file is no RSA key")
+    padding = OAEP(mgf=MGF1(algorithm=SHA256()), algorithm=SHA256(), label=None)
+
+    def decrypt(token: bytes, /) -> bytes:
+        try:
+            return key.decrypt(token, padding)
+        except ValueError as error:
+            raise NoKey(_MISFIT) from error
+
+    return decrypt
+
+
+_ALGORITHMS: dict[str, Callable[[dict[str, Any], str | None], Decrypt]] = {
+    "fernet": _fernet,
+    "rsa": _rsa,
+}

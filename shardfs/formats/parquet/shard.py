@@ -1,0 +1,161 @@
+"""Parquet files as shards: rows are records, columns fields."""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from functools import partial
+from typing import TYPE_CHECKING
+
+from shardfs.blob import Blob, read_exactly
+from shardfs.errors import Corrupt, ShardfsError
+from shardfs.formats.parquet.cells import Leaves, RowCells
+from shardfs.formats.parquet.chunk import Chunk, Source
+from shardfs.formats.parquet.footer import (
+    MAGIC,
+    ChunkPlace,
+    chunk_places,
+    find_footer,
+    from_blob,
+    summarize,
+    to_bytes,
+)
+from shardfs.formats.parquet.schema import nodes_of, parse_elements
+from shardfs.formats.parquet.thrift import read_struct
+from shardfs.formats.shared.arrow.message import schema_of
+from shardfs.formats.shared.columns import row_fields
+from shardfs.formats.shared.features import columns_of
+from shardfs.formats.shared.recent import Recent
+from shardfs.model import NumberedKeys
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from shardfs.formats.parquet.footer import FooterPlace, Summary
+    from shardfs.formats.parquet.schema import Leaf
+    from shardfs.formats.shared.arrow.types import Schema
+    from shardfs.formats.shared.columns import Cells
+    from shardfs.model import Entry, Field, Services, Store
+
+SUFFIXES = (".parquet", ".geoparquet", ".gpq")
+
+_VERSION = "parquet footer 1"
+# The key of the schema that Arrow's writers put beside the file's own.
+_ARROW = b"ARROW:schema"
+# Footers that are remembered: those of thousands of row groups, which take a second and more to pass over.
+_WORTH = 4 << 20
+# Row groups, and pages beyond one for each column, that are found again. Guesses: readers go in order.
+_RECENT_GROUPS, _RECENT_PAGES = 8, 64
+# Records of files whose listing is remembered, which takes memory for each; beyond, sizes are found again each time.
+_MOST_LISTED = 1 << 20
+
+
+class ParquetShard(NumberedKeys):
+    """The rows of a file. Its columns are told apart by number, since names may be there twice."""
+
+    def __init__(self, store: Store, entry: Entry, services: Services) -> None:
+        """Read the footer. Raises Corrupt, NoKey, Unsupported."""
+        file, remember = store.open(entry.path), partial(services.remember, store, entry)
+        self._file, self._services = file, services
+        self._footer = find_footer(file)
+        self._summary = _read_summary(file, self._footer, remember)
+        said = read_struct(self._summary.head)[0]
+        root, schema = parse_elements(said.structs(2)), arrow_schema(self._summary.head)
+        typed = any(pair.binary(1, b"") == _ARROW for pair in said.structs(5))
+        self._nodes = nodes_of(root, schema.fields, typed=typed)
+        self._columns = columns_of(schema)
+        self.columns: Sequence[str] = tuple(dict.fromkeys(c.name for c in self._columns))
+        self._width = sum(1 for _ in root.leaves())
+        recent = 2 * self._width + _RECENT_PAGES
+        self._groups: Recent[tuple[ChunkPlace, ...]] = Recent(_RECENT_GROUPS)
+        self._chunks: Recent[Chunk] = Recent(recent)
+        self._source = Source(file, services, Recent(recent), remember)
+        rows = said.number(3, len(self))
+        if rows != len(self):
+            fault = Corrupt(f"says it has {rows} rows, but its row groups have {len(self)}")
+            services.report(fault.at(entry.path))
+        self.costly = self._is_costly()
+
+    def __len__(self) -> int:
+        return self._summary.rows[-1] if self._summary.rows else 0
+
+    def _is_costly(self) -> bool:
+        if not 0 < len(self) <= _MOST_LISTED:
+            return False
+        try:
+            return any(place.codec for place in self._places(0))
+        except Corrupt:  # its records say so
+            return False
+
+    def fields(self, index: int, /) -> Sequence[Field]:
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        ends = self._summary.rows
+        group = bisect_right(ends, index)
+        self._places(group)  # where these can't be read, nothing of the record can
+        row = index - (ends[group - 1] if group else 0)
+        leaves = Leaves(partial(self._chunk, group), row)
+        return row_fields(self._columns, partial(self._cells, leaves), 0, self._services)
+
+    def _cells(self, leaves: Leaves, number: int) -> Cells:
+        """The values of a column in the row that *leaves* are of."""
+        node = self._nodes[number]
+        if isinstance(node, ShardfsError):
+            raise node.again()
+        return RowCells(node, leaves)
+
+    def _chunk(self, group: int, leaf: Leaf) -> Chunk:
+        """The column chunk that has the values of *leaf* in a row group."""
+
+        def make(number: int) -> Chunk:
+            ends = self._summary.rows
+            rows = ends[group] - (ends[group - 1] if group else 0)
+            return Chunk(self._source, number, self._places(group)[leaf.number], leaf, rows)
+
+        return self._chunks.get(group * self._width + leaf.number, make)
+
+    def _places(self, group: int) -> tuple[ChunkPlace, ...]:
+        return self._groups.get(group, self._read_group)
+
+    def _read_group(self, group: int) -> tuple[ChunkPlace, ...]:
+        """Where the chunks of a row group lie."""
+        begin, end = self._summary.places[group], self._summary.places[group + 1]
+        data = read_exactly(
+            self._file, self._footer.start + begin, end - begin, "the metadata of a row group"
+        )
+        return chunk_places(bytes(data), self._width, self._footer.start)
+
+    def close(self) -> None:
+        """Nothing is held open but by the blobs."""
+
+
+def _read_summary(
+    file: Blob, footer: FooterPlace, remember: Callable[[str, Callable[[], bytes]], Blob]
+) -> Summary:
+    """What the footer says of the file as a whole; remembered where it takes long to find out."""
+
+    def build() -> Summary:
+        return summarize(bytes(read_exactly(file, footer.start, footer.length, "the footer")))
+
+    if footer.length < _WORTH:
+        return build()
+    return from_blob(remember(_VERSION, lambda: to_bytes(build())))
+
+
+def arrow_schema(head: bytes) -> Schema:
+    """The schema of a file with the footer *head*, as Arrow sees it.
+
+    The Arrow library says it, since that knows how each writer tells its types. It is given a file without rows.
+
+    Raises:
+        Corrupt: there is none.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    file = b"".join((MAGIC, head, struct.pack("<I", len(head)), MAGIC))
+    try:
+        schema = parquet.ParquetFile(pa.BufferReader(file)).schema_arrow
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise Corrupt(f"a Parquet schema that can't be read ({error})") from error
+    return schema_of(schema.serialize().to_pybytes())

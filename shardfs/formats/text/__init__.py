@@ -1,0 +1,1 @@
+"""Rows in text: JSON Lines, JSON documents, CSV, TSV, lines."""

@@ -1,0 +1,1 @@
+"""Tar archives, grouped into records as WebDataset does."""

@@ -97,9 +97,20 @@ class Build:
 FILE = Entry("a/file", 10, 1, "v1")
 
 
+class Single(MemoryStore):
+    """A store of one file."""
+
+    def __init__(self, entry: Entry) -> None:
+        super().__init__({entry.path: b""})
+        self._entry = entry
+
+    def stat(self, path: str, /) -> Entry:
+        return self._entry
+
+
 def remember(services: Services, entry: Entry = FILE, what: str = "sizes 1") -> int:
     """How often something is built that is asked for, and asked for again."""
-    build, store = Build(), MemoryStore({})
+    build, store = Build(), Single(entry)
     for _ in range(2):
         assert bytes(read_all(services.remember(store, entry, what, build))) == b"learned"
     return build.count

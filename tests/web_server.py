@@ -100,7 +100,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._part(web, request, wrong, content)
 
     def _part(self, web: WebServer, request: Request, wrong: Faults, content: bytes) -> None:
-        headers = {} if wrong.mode == "gzip" else web.validators(content)
+        headers = web.validators(content)
         found = re.fullmatch(r"bytes=(\d+)-(\d+)", request.range)
         condition = self.headers.get("If-Range")
         if not found or wrong.mode == "whole" or condition not in (None, *headers.values()):

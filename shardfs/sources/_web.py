@@ -45,8 +45,9 @@ _TRANSIENT = (408, 425, 429, 500, 502, 503, 504)
 
 # Files whose redirects are remembered.
 _TARGETS = 10_000
-# Bytes that are read at a time at most, and those of an answer that nobody wants that are read to keep the connection.
-_PIECE, _RATHER_READ = 256 << 10, 64 << 10
+# Bytes that are read at a time at most, and those of an answer that nobody wants that are read to keep the connection:
+# no more than come with its head.
+_PIECE, _RATHER_READ = 256 << 10, 4 << 10
 # Bytes per second below which an answer is given up.
 _SLOWEST = 16 << 10
 # Characters of what a server says that go into a message.
@@ -99,6 +100,7 @@ class Answer:
     def __init__(self, response: BaseHTTPResponse, host: str, web: Web) -> None:
         self._response, self.host, self._web = response, host, web
         self.status, self.headers = response.status, response.headers
+        self._is_whole = True  # until somebody begins to read, and does not come to the end
 
     @property
     def length(self) -> int | None:
@@ -108,6 +110,7 @@ class Answer:
 
     def body(self, length: int | None) -> Iterator[bytes]:
         """*length* bytes, or all there are, in pieces as they come. Raises Transient where they don't."""
+        self._is_whole = False
         deadline = time.monotonic() + self._web.timeout + (length or 0) / _SLOWEST
         while length is None or length > 0:
             try:
@@ -115,7 +118,7 @@ class Answer:
             except exceptions.HTTPError as error:
                 raise Transient(_reason(error)) from None
             if not data and length is None:
-                return
+                break
             if not data:
                 raise Transient("the connection was cut")
             if time.monotonic() > deadline:
@@ -123,12 +126,13 @@ class Answer:
             self._web.bytes += len(data)
             length = None if length is None else length - len(data)
             yield data
+        self._is_whole = True
 
     def close(self) -> None:
-        """Give the connection back; what is left of the body is not read, unless that is quickly done."""
-        with contextlib.suppress(exceptions.HTTPError):
-            left = self._response.length_remaining
-            if left is not None and left <= _RATHER_READ:
+        """Give the connection back, or end it where more of the body would come than is quickly read."""
+        left = self._response.length_remaining
+        if self._is_whole and left is not None and left <= _RATHER_READ:
+            with contextlib.suppress(exceptions.HTTPError):
                 self._response.drain_conn()
         self._response.close()
         self._response.release_conn()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import platform
+import resource
 import shlex
 import socket
 import statistics
@@ -15,7 +16,7 @@ import subprocess
 import sysconfig
 import tempfile
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -124,6 +125,15 @@ class Passthrough:
                 yield mount
 
 
+def _allow_descriptors() -> None:
+    """Let the programs hold a descriptor for each file that the kernel knows of, as passthrough_ll does."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for limit in (1 << 20, most):  # the first one is for root
+        with suppress(ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, max(limit, most)))
+            return
+
+
 @contextmanager
 def running(
     command: Sequence[str], place: Path, ready: Callable[[], bool], env: dict[str, str] | None
@@ -131,6 +141,7 @@ def running(
     """What *command* mounts at *place*, from when *ready* says so; ended and unmounted whatever happens."""
     with tempfile.TemporaryFile() as words:
         started = time.perf_counter()
+        _allow_descriptors()
         daemon = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stderr=words)
         try:
             while not ready():

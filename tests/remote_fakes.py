@@ -83,6 +83,8 @@ class RemoteFiles(MemoryStore):
 
     def __init__(self, files: Mapping[str, bytes], *, terse: bool = False) -> None:
         super().__init__(files, "remote://host")
+        self._known = MemoryStore({})
+        self._known.files = self.files
         self.asked: list[str] = []
         self.error: ShardfsError | None = None
         self.closed = False
@@ -91,7 +93,7 @@ class RemoteFiles(MemoryStore):
 
     def list(self, prefix: str = "", /) -> list[Entry]:
         self._ask(f"list {prefix}")
-        entries = super().list(prefix)
+        entries = self._known.list(prefix)
         return (
             [Entry(e.path, 0, 1, "", is_dir=e.is_dir) for e in entries]
             if self._terse
@@ -100,7 +102,7 @@ class RemoteFiles(MemoryStore):
 
     def stat(self, path: str, /) -> Entry:
         self._ask(f"stat {path}")
-        return super().stat(path)
+        return self._known.stat(path)
 
     def blob(self, entry: Entry, /) -> RemoteBytes:
         return self.blobs.setdefault(entry.path, RemoteBytes(self.files[entry.path]))

@@ -6,6 +6,7 @@ that are offline.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from functools import partial
 from typing import TYPE_CHECKING
@@ -53,6 +54,10 @@ class CachedStore:
         return list(self._lists.get(prefix, partial(self._list, prefix)).values())
 
     def stat(self, path: str, /) -> Entry:
+        listed = self._lists.known(path.rpartition("/")[0]) or {}
+        entry = self._stats.known(path) or listed.get(path)
+        if entry is not None and (entry.version or entry.is_dir):
+            return entry
         return self._stats.get(path, partial(self._stat, path))
 
     def open(self, path: str, /) -> Blob:
@@ -79,10 +84,13 @@ class CachedStore:
         return {entry.path: entry for entry in entries}
 
     def _stat(self, path: str) -> Entry:
-        listed = self._lists.known(path.rpartition("/")[0]) or {}
-        entry = listed.get(path)
-        if entry is None or not (entry.version or entry.is_dir):
-            (entry,) = self._seen("stat", path, lambda path: [self._store.stat(path)])
+        if self._offline:  # a listing that was kept knows more than what was asked one by one
+            with contextlib.suppress(NotFound, Unreadable):
+                above, _, _ = path.rpartition("/")
+                found = self._lists.get(above, partial(self._list, above)).get(path)
+                if found is not None and (found.version or found.is_dir):
+                    return found
+        (entry,) = self._seen("stat", path, lambda path: [self._store.stat(path)])
         return entry
 
     def _seen(self, what: str, path: str, ask: Callable[[str], Sequence[Entry]]) -> Sequence[Entry]:

@@ -7,7 +7,16 @@ import importlib.metadata
 import platform
 
 # By name, and without importing them: the report must come even where one of them is broken.
-_PACKAGES = ("pyfuse3", "trio", "pyarrow", "zstandard", "cachetools", "cryptography", "fsspec")
+_PACKAGES = [
+    "pyfuse3",
+    "trio",
+    "pyarrow",
+    "zstandard",
+    "cachetools",
+    "urllib3",
+    "cryptography",
+    "fsspec",
+]
 
 
 def report() -> str:

@@ -75,7 +75,9 @@ def open_source(source: str, options: Options) -> tuple[FsspecStore, Sequence[st
     store = FsspecStore(fs, folders.pop(), options)
     names = [posixpath.basename(path) for path in paths]
     if any(map(glob.has_magic, names)):
-        there = [] if options.offline else [e.path for e in store.list() if not e.is_dir]
+        if options.offline:
+            raise Unreadable(f"{store.url}: offline; name the files by braces, or their folder")
+        there = [entry.path for entry in store.list() if not entry.is_dir]
         names = [name for name in there if any(fnmatchcase(name, pattern) for pattern in names)]
     if not names:
         raise NotFound(f"{without_secrets(source)}: no such file or folder")
@@ -273,5 +275,6 @@ def _time_ns(info: Mapping[str, Any]) -> int:
             return 0
     if isinstance(value, datetime):
         aware = value if value.tzinfo else value.replace(tzinfo=timezone.utc)
-        return int(aware.timestamp() * 10**6) * 1000
-    return int(value * _SECOND) if isinstance(value, (int, float)) else 0
+        value = aware.timestamp()
+    # To the microsecond: the same drivers tell it as a number here and as a date there.
+    return round(value * 10**6) * 1000 if isinstance(value, (int, float)) else 0

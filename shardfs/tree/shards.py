@@ -154,9 +154,11 @@ class ShardSpace(NoLinks):
                     shard, ref, self._presenter, self._options, memory, self._known, places
                 )
         except ShardfsError as error:
+            if isinstance(error, NotFound):  # what is listed can't be said not to be there
+                error = Unreadable(error.message).at(*error.places)
             self._journal.note(error)
             if not isinstance(error, Corrupt):
-                raise  # another try may go better
+                raise error from None  # another try may go better
             result = error.again()
         with self._lock:
             self._open[number] = result

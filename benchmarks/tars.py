@@ -233,7 +233,7 @@ def main() -> None:
     parser.add_argument("--only", default="tar,tar.gz,tar.zst")
     parser.add_argument("--save", action="store_true", help=f"write {RESULTS.name}, too")
     arguments = parser.parse_args()
-    records, opens, repeats = (300, 50, 2) if arguments.quick else (10_000, 1_000, 5)
+    records, opens, repeats = (300, 50, 2) if arguments.quick else (10_000, 1_000, 3)
     arguments.work.mkdir(parents=True, exist_ok=True)
     rows: list[Row] = []
     for packing in arguments.only.split(","):

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 Layout = Literal["record", "flat", "field"]
 
-MEMORY_LIMIT = 256 << 20
+MEMORY_LIMIT = 128 << 20
 CACHE_SIZE = 10 << 30
 MAX_CHUNK_SIZE = 16 << 30
 

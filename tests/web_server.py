@@ -66,6 +66,7 @@ class _Handler(BaseHTTPRequestHandler):
         request = Request(from_bytes(unquote_to_bytes(url.path)), url.query, self.headers)
         with web.lock:
             web.requests.append(request)
+            web.active += 1
             wrong = web.faults if web.faults.times else Faults()
             web.faults.times -= bool(web.faults.times > 0)
         time.sleep(web.faults.latency)
@@ -73,6 +74,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(web, request, wrong)
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True
+        finally:
+            with web.lock:
+                web.active -= 1
 
     def _answer(self, web: WebServer, request: Request, wrong: Faults) -> None:
         if wrong.cut_after == -1:
@@ -185,6 +189,7 @@ class WebServer:
         self.closing = threading.Event()
         self.password = ""
         self.validates = "both"
+        self.active = 0
         self.moves_to: WebServer | None = None
         self.signatures: set[str] | None = set() if signed else None
         self._signed = 0
@@ -232,8 +237,16 @@ class WebServer:
         self.faults = Faults(times=times, **what)
 
     def forget(self) -> None:
-        """Forget all requests."""
+        """Forget all requests, once they are answered."""
+        self.settle()
         self.requests.clear()
+
+    def settle(self) -> None:
+        """Wait until there has been nothing to do for a moment: some is fetched that nobody waits for."""
+        quiet, deadline = 0, time.monotonic() + 10
+        while quiet < 5 and time.monotonic() < deadline:
+            time.sleep(0.004)
+            quiet = 0 if self.active else quiet + 1
 
     def sent(self) -> int:
         """Bytes of bodies."""

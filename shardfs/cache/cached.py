@@ -151,7 +151,8 @@ class CachedBlob(Stored):
     def _look_ahead(self, cursor: Cursor, wanted: int) -> None:
         """Have the blocks come that will be read next, if reading goes on as it did."""
         begin = max(cursor.at, cursor.asked)
-        if not wanted or begin - cursor.at > wanted // 2 or begin >= self.size():
+        # A little is worth no request of its own: it comes along with what is read next.
+        if wanted <= _ALONG or begin - cursor.at > wanted // 2 or begin >= self.size():
             return
         stop = min(-(-(cursor.at + wanted) // BLOCK), self._table.count)
         start = min(-(-begin // BLOCK), stop)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from shardfs.blob import Blob, stored_at
 from shardfs.errors import Corrupt, ShardfsError, TooLarge, Unreadable, located
-from shardfs.names import distinct, escape
+from shardfs.names import NAME_MAX, distinct, escape
 from shardfs.tree.keys import GroupedKeys, NestedKeys, PlainKeys
 from shardfs.tree.layouts import MAX_FILES, FieldLayout, FlatLayout, NamedFile, RecordLayout
 from shardfs.tree.listing import Listing, Recorder
@@ -185,7 +185,14 @@ class OpenShard:
 
 
 def _names(shown: Sequence[tuple[Field, Sequence[File]]]) -> Sequence[str]:
+    given = [field.filename for field, _ in shown if field.filename is not None]
+    if len(set(given)) == len(shown) and all(map(_is_plain, given)):
+        return given  # the dataset's own names, nothing about which needs a change
     return _legal_names(tuple((file.stem, file.extension) for _, files in shown for file in files))
+
+
+def _is_plain(name: str) -> bool:
+    return name.isascii() and len(name) < NAME_MAX and escape(name) == name
 
 
 def _description(field: Field) -> dict[str, object]:

@@ -70,7 +70,7 @@ def parquet(images: list[bytes]) -> dict[str, bytes]:
 KINDS: dict[str, tuple[Any, str, str, int]] = {
     "litdata": (litdata, "", "image.jpg", MIB // 2),
     "webdataset": (webdataset, "x.tar", "{record}.jpg", MIB // 2),
-    "parquet": (parquet, "x.parquet", "image.jpg", MIB + MIB // 4),
+    "parquet": (parquet, "x.parquet", "image.jpg", MIB + MIB // 2),
 }
 
 
@@ -111,6 +111,7 @@ def test_a_picture_costs_few_requests_and_little_more_than_itself_and_nothing_ag
             for look in range(2):
                 path = f"x/000077/{KINDS[kind][2].format(record='000077')}"
                 assert bytes((tree.root / path).read()) == images[77]
+                server.settle()
                 if mount or look:
                     assert not server.data()
                 else:

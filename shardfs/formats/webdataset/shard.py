@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from shardfs.blob import Broken, Bytes, Slice, may_wait, read_all
 from shardfs.errors import Corrupt, TooLarge, WouldBlock
+from shardfs.formats.shared.paged import Paged
 from shardfs.formats.webdataset.growing import GrowingTable
 from shardfs.formats.webdataset.indexes import Checked, Part
 from shardfs.formats.webdataset.members import MemberTable
@@ -223,4 +224,4 @@ class TarShard:
 
 def held(blob: Blob) -> MemberTable:
     """The table in *blob*. Raises Corrupt where there is none."""
-    return MemberTable(Bytes(read_all(blob)) if blob.size() <= _SMALL else blob)
+    return MemberTable(Bytes(read_all(blob)) if blob.size() <= _SMALL else Paged(blob))

@@ -9,6 +9,7 @@ import pytest
 from shardfs.blob import Blob, Bytes, clip, no_wait, read_all
 from shardfs.cache.memory import Derived, Memory
 from shardfs.errors import Corrupt, TooLarge, Unreadable, WouldBlock
+from shardfs.formats.shared import paged
 from shardfs.formats.webdataset import members as _tar_members
 from shardfs.formats.webdataset import shard as _tar_shard
 from shardfs.formats.webdataset.shard import Archive, TarShard, held
@@ -256,7 +257,8 @@ def test_a_failure_that_passes_ends_nobodys_scan() -> None:
 # --- tables that are kept ---
 
 
-def test_a_table_that_memory_gave_up_is_made_anew() -> None:
+def test_a_table_that_memory_gave_up_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paged, "_PAGE", 1)  # no part of it is held elsewhere
     keep = Keeper(forgets=True)
     shard = shard_of(archive(*(member(f"{n:06d}.x", b"%d" % n) for n in range(6000))), keep)
     assert len(shard) == 6000

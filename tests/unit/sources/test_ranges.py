@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from shardfs.blob import no_wait
-from shardfs.errors import AccessDenied, NotFound, ShardfsError, Unreadable, WouldBlock
+from shardfs.errors import (
+    AccessDenied,
+    NotFound,
+    ShardfsError,
+    TooLarge,
+    Unreadable,
+    WouldBlock,
+)
 from shardfs.options import Options
 from shardfs.sources import _waits
 from shardfs.sources._ranges import Facts, RangeBlob, probe
@@ -372,3 +379,42 @@ def test_offline_nothing_is_asked(server: WebServer) -> None:
     with pytest.raises(Unreadable, match="the file: offline"):
         probe(web, origin(server))
     assert not server.requests
+
+
+# --- for listings, and for sources with more to check ---
+
+
+def test_a_whole_answer_up_to_a_limit(web: Web, server: WebServer) -> None:
+    server.fail(times=1, status=503)
+    headers, body = web.content(origin(server), len(DATA))
+    assert (body, headers["ETag"]) == (DATA, server.validators(DATA)["ETag"])
+    assert web.content(origin(server, "empty"), 0)[1] == b""
+    with pytest.raises(TooLarge, match="the file: an answer of more than 1000 bytes"):
+        web.content(origin(server), 1000)
+    server.fail(times=1, cut_after=1000)
+    assert web.content(origin(server), len(DATA))[1] == DATA
+
+
+@pytest.mark.parametrize(
+    ("linked", "is_right"), [('"right"', True), ('W/"right"', True), ('"wrong"', False), ("", True)]
+)
+def test_a_redirect_must_be_to_the_right_content(
+    web: Web, server: WebServer, linked: str, is_right: bool
+) -> None:
+    where = {"Location": "/file", "X-Linked-ETag": linked}
+    server.fail(times=1, status=307, headers=where)
+    file = RangeBlob(web, origin(server, "link", linked="right"), len(DATA))
+    if is_right:
+        assert bytes(file.read(5, 5)) == DATA[5:10]
+        assert [request.path for request in server.requests] == ["/link", "/file"]
+    else:
+        with pytest.raises(Unreadable, match="has changed since it was mounted"):
+            file.read(5, 5)
+
+
+def test_what_to_do_about_refused_access_is_told(web: Web, server: WebServer) -> None:
+    server.fail(status=401, headers={"X-Error-Message": "gated " + 500 * "x"})
+    with pytest.raises(AccessDenied) as caught:
+        blob(web, server, hint="set HF_TOKEN").read(0, 1)
+    assert str(caught.value).endswith("xxx; set HF_TOKEN")
+    assert len(str(caught.value)) < 400

@@ -47,7 +47,8 @@ def test_waits_until_a_moment() -> None:
 
 
 def test_tries_wait_longer_and_longer_and_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    gates, slept = Gates(), []
+    gates = Gates()
+    slept: list[float] = []
     monkeypatch.setattr(gates, "sleep", slept.append)
     tries = Tries("the file", 7, gates)
     for _ in range(6):
@@ -61,7 +62,8 @@ def test_tries_wait_longer_and_longer_and_end(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_an_asked_wait_is_not_added_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    gates, slept = Gates(), []
+    gates = Gates()
+    slept: list[float] = []
     monkeypatch.setattr(gates, "sleep", slept.append)
     tries = Tries("the file", 3, gates)
     tries.failed(Transient("slow down", 5))

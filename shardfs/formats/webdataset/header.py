@@ -59,8 +59,6 @@ def parse_header(block: bytes) -> Header:
     if block[345] and block[257:263] == _POSIX:  # GNU tar has other things than a prefix there
         name = text(block[345:500]) + b"/" + name
     kind = block[156]
-    if not kind and name.endswith(b"/"):  # how v7 marks folders
-        kind = ord("5")
     link = text(block[157:257]) if kind in _LINKS else b""
     try:
         size = number(block[124:136])

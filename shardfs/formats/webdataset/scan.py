@@ -169,9 +169,13 @@ class TarReader:
         if header.type in _tar.METADATA:
             self._take_metadata(header)
             return None
-        if header.type in _tar.WITHOUT_DATA:
+        if header.type in _tar.WITHOUT_DATA or self._is_old_folder(header):
             return self._link_member(header)
         return self._data_member(header, block, self._said.records)
+
+    def _is_old_folder(self, header: Header) -> bool:
+        """Whether it is a folder as v7 marks them: by a slash at the end of the name, the long one if there is one."""
+        return header.type == 0 and (self._said.name or header.name).rstrip(b"\0").endswith(b"/")
 
     # --- ends and damage ---
 

@@ -57,11 +57,6 @@ def test_a_prefix_counts_in_posix_archives_only() -> None:
     assert parse_header(header("b", prefix="a", magic=b"\0" * 8)).name == b"b"
 
 
-def test_old_archives_mark_folders_by_a_slash() -> None:
-    assert parse_header(header("a/", kind=b"\0")).type == ord("5")
-    assert parse_header(header("a", kind=b"\0")).type == 0
-
-
 def test_a_size_that_is_none_is_negative() -> None:
     assert parse_header(header("a", size_field=b"twelve bytes")).size < 0
 

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import io
+import tarfile
+
 import pytest
 
 from shardfs.blob import clip
@@ -304,3 +307,22 @@ def test_after_a_failure_that_passes_it_goes_on_where_it_was() -> None:
         names.append(found.name)
     assert names == [m.name for m in walk(data).members]
     assert failures > 3
+
+
+def test_a_long_name_tells_files_from_folders_not_its_beginning() -> None:
+    name = "a.txt/" + "a" * 93 + "/b.txt"  # whose first 100 bytes end in a slash
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w", format=tarfile.GNU_FORMAT) as tar:
+        info = tarfile.TarInfo(name)
+        info.size, info.type = 1, tarfile.AREGTYPE
+        tar.addfile(info, io.BytesIO(b"1"))
+        tar.addfile(tarfile.TarInfo("c.txt"))
+    walked = walk(file.getvalue())
+    assert [member.name.decode() for member in walked.members] == [name, "c.txt"]
+    assert walked.faults == []
+
+
+def test_old_archives_mark_folders_by_a_slash() -> None:
+    found = walk(archive(member("a/", kind=b"\0"), member("a/b.txt", b"1", b"\0")))
+    assert [each.name for each in found.members] == [b"a/b.txt"]
+    assert found.faults == []

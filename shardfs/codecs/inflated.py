@@ -7,8 +7,8 @@ import threading
 from typing import TYPE_CHECKING, NamedTuple
 
 from shardfs.blob import Blob, clip, may_wait
-from shardfs.cache.turns import Turns
 from shardfs.errors import Corrupt, ShardfsError, TooLarge, Unreadable, WouldBlock
+from shardfs.turns import Turns
 
 if TYPE_CHECKING:
     from shardfs.cache.memory import Memory

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from cachetools import LRUCache
 
 from shardfs.blob import Slice, clip, read_exactly
-from shardfs.cache.turns import Turns
 from shardfs.codecs.inflated import Inflated
 from shardfs.errors import Corrupt, Unreadable
+from shardfs.turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from shardfs.blob import clip
 from shardfs.cache.disk import NoRoom
-from shardfs.cache.turns import Turns
 from shardfs.codecs._pass import Pass
 from shardfs.codecs.pieces import Unsuited
+from shardfs.turns import Turns
 
 if TYPE_CHECKING:
     from shardfs.blob import Blob

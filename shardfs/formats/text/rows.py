@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import struct
 import sys
-import threading
 from array import array
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from shardfs.blob import Bytes, Slice, may_wait, read_all, read_exactly
-from shardfs.errors import Corrupt, WouldBlock
+from shardfs.blob import Bytes, Slice, read_all, read_exactly
+from shardfs.errors import Corrupt
 from shardfs.formats.shared.recent import Recent
 from shardfs.model import number_width
+from shardfs.turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -259,7 +259,7 @@ class Rows:
         self._known: Scan | Table = Scan(text) if table is None else table
         self._windows: Recent[Window] = Recent(_WINDOWS)
         self._near = Window(0, (), 0)
-        self._turn, self._taken = threading.Condition(), False
+        self._turns = Turns()
         self._digits = table.digits if table is not None else 0
         if table is not None and table.fault:
             report(table.fault)
@@ -322,23 +322,13 @@ class Rows:
 
     def _when(self, ready: Callable[[Scan], bool]) -> Scan | Table:
         """What is known once that is enough, which all that there is must be."""
-        while True:
+
+        def is_there() -> bool:
             known = self._known
-            if isinstance(known, Table) or ready(known):
-                return known
-            if not may_wait():
-                raise WouldBlock
-            with self._turn:
-                if self._taken:
-                    self._turn.wait()
-                    continue
-                self._taken = True
-            try:
-                self._look_on()
-            finally:
-                with self._turn:
-                    self._taken = False
-                    self._turn.notify_all()
+            return isinstance(known, Table) or ready(known)
+
+        self._turns.until(is_there, self._look_on)
+        return self._known
 
     def _look_on(self) -> None:
         foretold = self._foretold()

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 import os
-import threading
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from shardfs.blob import Broken, Bytes, Slice, may_wait, read_all
+from shardfs.blob import Broken, Bytes, Slice, read_all
 from shardfs.errors import Corrupt, TooLarge, WouldBlock
 from shardfs.formats.shared.paged import Paged
 from shardfs.formats.webdataset.growing import GrowingTable
@@ -19,6 +18,7 @@ from shardfs.formats.webdataset.scan import TarReader
 from shardfs.formats.webdataset.sparse import Sparse
 from shardfs.model import Encoded, Field
 from shardfs.names import from_bytes, to_bytes
+from shardfs.turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -102,7 +102,7 @@ class TarShard:
         else:
             self._known = table
         self._content: bytes | None = None
-        self._turn, self._taken = threading.Condition(), False
+        self._turns = Turns()
 
     # --- records ---
 
@@ -184,23 +184,13 @@ class TarShard:
 
     def _when(self, ready: Callable[[GrowingTable], bool]) -> GrowingTable | MemberTable:
         """What is known once that is enough, which all that there is must be."""
-        while True:
+
+        def is_there() -> bool:
             table = self._known
-            if isinstance(table, MemberTable) or ready(table):
-                return table
-            if not may_wait():
-                raise WouldBlock
-            with self._turn:
-                if self._taken:
-                    self._turn.wait()
-                    continue
-                self._taken = True
-            try:
-                self._scan_on()
-            finally:
-                with self._turn:
-                    self._taken = False
-                    self._turn.notify_all()
+            return isinstance(table, MemberTable) or ready(table)
+
+        self._turns.until(is_there, self._scan_on)
+        return self._known
 
     def _scan_on(self) -> None:
         if self._scan is not None and self._scan.run(_TURN):

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from shardfs.blob import no_wait
-from shardfs.cache.turns import Turns
+from shardfs.turns import Turns
 from shardfs.errors import Corrupt, WouldBlock
 
 

@@ -61,7 +61,7 @@ FORMATS = (
         markers=("shardindex.json",),
         suffixes=(
             *(".tar", ".tar.gz", ".tgz", ".tar.zst", ".tzst", ".tar.xz", ".txz"),
-            *(".tar.bz2", ".tbz2", ".tar.lz4"),
+            *(".tar.bz2", ".tbz2", ".tar.lz4", ".tar.pzstd"),
         ),
     ),
     Row(

@@ -14,6 +14,7 @@ import tarfile
 import tempfile
 import time
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -148,6 +149,53 @@ class Ratarmount:
         return mount.path
 
 
+class Prepared(Ours):
+    """shardfs on a folder that Energon has prepared: its index is used."""
+
+    def __init__(self, folder: Path, tar: Path, work: Path) -> None:
+        super().__init__(tar, work)
+        self._folder = folder
+
+    def mount(self) -> AbstractContextManager[Mount]:
+        return shardfs(self._folder, "--layout", "flat", "--cache-dir", str(self._cache))
+
+
+class Energon:
+    """Megatron Energon's own mount of a folder that it has prepared."""
+
+    name = "energon"
+
+    def __init__(self, program: Path, folder: Path) -> None:
+        self._program, self._folder = program, folder
+
+    def forget(self) -> None:
+        """Do nothing: without its index Energon can't mount."""
+
+    @contextmanager
+    def mount(self) -> Iterator[Mount]:
+        with tempfile.TemporaryDirectory() as name:
+            place = Path(name)
+            command = [str(self._program), "mount", str(self._folder), name]
+            with running(command, place, lambda: os.path.ismount(place), None) as mount:
+                yield mount
+
+    def members(self, mount: Mount) -> Path:
+        return mount.path
+
+
+def prepare(program: Path, tar: Path, work: Path) -> Path:
+    """A folder with *tar* alone, prepared by Energon."""
+    folder = work / "energon"
+    if not (folder / ".nv-meta").exists():
+        folder.mkdir(exist_ok=True)
+        os.link(tar, folder / tar.name)
+        command = [str(program), "prepare", "--non-interactive", "--split-ratio", "1,0,0"]
+        subprocess.run(
+            [*command, "--skip-dataset-yaml", str(folder)], check=True, capture_output=True
+        )
+    return folder
+
+
 # --- the measures ------------------------------------------------------------------------------------------
 
 
@@ -225,10 +273,31 @@ def measure(
         )
 
 
+def beside_energon(ours: Subject, theirs: Subject, repeats: int, opens: int) -> Iterator[Row]:
+    """The lines of the table for a plain tar that Energon has prepared."""
+    for what, once in (
+        ("mount to all names", lambda s: first_listing(s, known=True)),
+        ("`find`", lambda s: listed(s, ["find", ".", "-type", "f"])),
+        ("`ls -lR`", lambda s: listed(s, ["ls", "-lR", "."])),
+        ("all members, in order", all_read),
+        (f"a member at random, of {opens}", lambda s: some_read(s, opens)),
+    ):
+        found = pairs(repeats, partial(once, ours), partial(once, theirs))
+        yield compared(f"prepared tar: {what}", found, theirs.name)
+    here, there = peak(ours, opens, known=True), peak(theirs, opens, known=True)
+    yield Row(
+        "prepared tar: peak memory",
+        megabytes(here),
+        f"{megabytes(there)} {theirs.name}",
+        times(here / there),
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "shardfs-bench")
     parser.add_argument("--ratarmount", type=Path, default=Path("ratarmount"))
+    parser.add_argument("--energon", type=Path, help="the program, to be measured, too")
     parser.add_argument("--quick", action="store_true", help="small files, few repeats")
     parser.add_argument("--only", default="tar,tar.gz,tar.zst")
     parser.add_argument("--save", action="store_true", help=f"write {RESULTS.name}, too")
@@ -236,7 +305,7 @@ def main() -> None:
     records, opens, repeats = (300, 50, 2) if arguments.quick else (10_000, 1_000, 3)
     arguments.work.mkdir(parents=True, exist_ok=True)
     rows: list[Row] = []
-    for packing in arguments.only.split(","):
+    for packing in filter(None, arguments.only.split(",")):
         tar = make_tar(arguments.work, records, packing)
         read_file(tar)  # to the page cache
         ours = Ours(tar, arguments.work)
@@ -244,6 +313,11 @@ def main() -> None:
         for row in measure(packing, ours, theirs, repeats, opens):
             print(row.what, row.ours, row.reference, row.ratio, row.met, flush=True)
             rows.append(row)
+    if arguments.energon is not None:
+        tar = make_tar(arguments.work, records, "tar")
+        folder = prepare(arguments.energon, tar, arguments.work)
+        ours = Prepared(folder, folder / tar.name, arguments.work)
+        rows += beside_energon(ours, Energon(arguments.energon, folder), repeats, opens)
     version = subprocess.run(
         [str(arguments.ratarmount), "--version"], capture_output=True, text=True, check=False
     )

@@ -27,7 +27,7 @@ _PLACES = 16
 _PLACE = 64 << 10
 # By how much an estimate may be wrong. Guesses: at the least, by how many standard errors of what was seen in places
 # all over the file, and where only its beginning was seen.
-_LEAST, _ERRORS, _AHEAD = 1.1, 4, 4.0
+_LEAST, _ERRORS, _AHEAD = 1.02, 4, 4.0
 
 
 def foretold(content: Content, text: Text, *, by_line: bool) -> int | None:

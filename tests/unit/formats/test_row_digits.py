@@ -35,7 +35,7 @@ def plain(blob: Blob, size: int) -> int | None:
     [
         (b"x" * 99 + b"\n", 6),  # 80 thousand
         (b"x" * 9 + b"\n", 6),  # 840 thousand, all alike
-        (b"x" * 7 + b"\n", None),  # a million, more or less
+        (b"x" * 7 + b"\n", 7),  # a million and 48 thousand
         (b"xx\n", 7),  # 2.8 million
     ],
 )
@@ -44,6 +44,11 @@ def test_an_estimate_counts_where_it_is_far_from_other_digits(
 ) -> None:
     data = line * (8 * MB // len(line))
     assert plain(Bytes(data), len(data)) == digits
+
+
+def test_a_number_of_lines_near_to_more_digits_is_counted() -> None:
+    data = b"xxxxxxx\n" * 1_005_000
+    assert plain(Bytes(data), len(data)) is None
 
 
 def test_lines_of_all_lengths_leave_more_doubt() -> None:

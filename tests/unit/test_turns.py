@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from shardfs.blob import no_wait
-from shardfs.turns import Turns
 from shardfs.errors import Corrupt, WouldBlock
+from shardfs.turns import Turns
 
 
 class Work:

@@ -16,6 +16,7 @@ import subprocess
 import sysconfig
 import tempfile
 import time
+from argparse import ArgumentParser, Namespace
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -297,3 +298,34 @@ def machine() -> str:
             f"load {load:.1f}",
         ]
     )
+
+
+# --- the programs ------------------------------------------------------------------------------------------
+
+
+def parser_of(
+    program: str, description: str | None, measures: Sequence[str], *, space: str
+) -> ArgumentParser:
+    """What the programs take alike; *space* is what their files need on the disk."""
+    parser = ArgumentParser(prog=f"python -m benchmarks.{program}", description=description)
+    parser.add_argument(
+        "measures", nargs="*", metavar="MEASURE", help=f"some of {', '.join(measures)}"
+    )
+    parser.add_argument("--quick", action="store_true", help="little data: to see that it works")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    parser.add_argument(
+        "--work",
+        type=Path,
+        default=cache / "shardfs-benchmarks",
+        help=f"where the files are kept, about {space} (default: %(default)s)",
+    )
+    parser.add_argument("--save", action="store_true", help="write the table to results/, too")
+    return parser
+
+
+def parsed(parser: ArgumentParser, measures: Sequence[str]) -> Namespace:
+    """The arguments, of which the measures are known ones."""
+    arguments = parser.parse_args()
+    if unknown := set(arguments.measures) - set(measures):
+        parser.error(f"no such measure: {', '.join(unknown)}")
+    return arguments

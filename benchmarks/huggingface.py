@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import signal
@@ -17,11 +16,24 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks import tables
-from benchmarks.harness import Aim, Row, Sample, machine, megabytes, seconds, shardfs, table, times
+from benchmarks.harness import (
+    Aim,
+    Row,
+    Sample,
+    machine,
+    megabytes,
+    parsed,
+    parser_of,
+    seconds,
+    shardfs,
+    table,
+    times,
+)
 from benchmarks.litdata import cat, read_each, read_file, run, warm
 from benchmarks.peers import Cost, Side, installed, reading, side_by_side
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable, Iterator, Mapping
 
     from benchmarks.harness import Mount
@@ -306,31 +318,14 @@ MEASURES: tuple[Callable[[Bench], Iterator[Row]], ...] = (of_images, large)
 
 def _arguments() -> argparse.Namespace:
     names = [measure.__name__ for measure in MEASURES]
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.huggingface", description=__doc__)
-    parser.add_argument(
-        "measures", nargs="*", metavar="MEASURE", help=f"some of {', '.join(names)}"
-    )
-    parser.add_argument("--quick", action="store_true", help="little data: to see that it works")
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    parser.add_argument(
-        "--work",
-        type=Path,
-        default=cache / "shardfs-benchmarks",
-        help="where the files are kept, about 6 GB (default: %(default)s)",
-    )
+    parser = parser_of("huggingface", __doc__, names, space="6 GB")
     parser.add_argument(
         "--datasets-python",
         metavar="PATH",
         default=sys.executable,
         help="a Python that has datasets, pyarrow and parquet-file-fs, or some of them (default: this one)",
     )
-    parser.add_argument(
-        "--save", action="store_true", help=f"write the table to {RESULTS.name}, too"
-    )
-    arguments = parser.parse_args()
-    if unknown := set(arguments.measures) - set(names):
-        parser.error(f"no such measure: {', '.join(unknown)}")
-    return arguments
+    return parsed(parser, names)
 
 
 def main() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
@@ -33,6 +32,8 @@ from benchmarks.harness import (
     machine,
     megabytes,
     pairs,
+    parsed,
+    parser_of,
     seconds,
     shardfs,
     table,
@@ -40,6 +41,7 @@ from benchmarks.harness import (
 )
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable, Iterator
 
 RESULTS = Path(__file__).parent / "results" / "litdata.md"
@@ -342,26 +344,9 @@ MEASURES: tuple[Callable[[Bench], Iterator[Row]], ...] = (
 
 def _arguments() -> argparse.Namespace:
     names = [measure.__name__ for measure in MEASURES]
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.litdata", description=__doc__)
-    parser.add_argument(
-        "measures", nargs="*", metavar="MEASURE", help=f"some of {', '.join(names)}"
-    )
-    parser.add_argument("--quick", action="store_true", help="little data: to see that it works")
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    parser.add_argument(
-        "--work",
-        type=Path,
-        default=cache / "shardfs-benchmarks",
-        help="where the datasets are kept, about 4 GB (default: %(default)s)",
-    )
+    parser = parser_of("litdata", __doc__, names, space="4 GB")
     parser.add_argument("--litdata-python", metavar="PATH", help="a Python that has litdata")
-    parser.add_argument(
-        "--save", action="store_true", help=f"write the table to {RESULTS.name}, too"
-    )
-    arguments = parser.parse_args()
-    if unknown := set(arguments.measures) - set(names):
-        parser.error(f"no such measure: {', '.join(unknown)}")
-    return arguments
+    return parsed(parser, names)
 
 
 def main() -> None:

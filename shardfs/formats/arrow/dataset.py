@@ -100,7 +100,7 @@ class ArrowDataset(_Described):
         super().__init__(store, services)
         files = [name for name in names if name.lower().endswith(SUFFIXES)]
         self._leftovers = frozenset(name for name in files if self._is_leftover(name))
-        chosen = self._leftovers.symmetric_difference(files)
+        chosen = set(files) - self._leftovers
         self._entries = [entry for entry in store.list() if entry.path in chosen]
         self._owned = self._leftovers.union(entry.path for entry in self._entries)
         self.shards = tuple(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from shardfs.blob import read_all
 from shardfs.errors import Corrupt, NotAFolder, NotFound, TooLarge
+from shardfs.formats.shared.compressed import codec_of
 from shardfs.formats.webdataset.header import BLOCK, END, has_checksum
 from shardfs.formats.webdataset.indexes import read_index, table_of
 from shardfs.formats.webdataset.members import LAYOUT, MemberTable
@@ -38,17 +39,6 @@ _FIRST_HEADER = 1 << 20
 # A guess, which bounds what a small file can make us hold.
 _MEMBER_BYTES = 8
 _FREE_MEMBERS = 1 << 16
-
-_MAGIC = (
-    (b"\x1f\x8b\x08", "gz"),
-    (b"\x28\xb5\x2f\xfd", "zstd"),
-    (b"\xfd7zXZ\0", "xz"),
-    (b"BZh", "bz2"),
-    (b"\x04\x22\x4d\x18", "lz4"),
-)
-# Frames to be skipped, in zstd (RFC 8878, 3.1.2) and LZ4 alike: pzstd puts one first.
-_SKIPPABLE = b"\x2a\x4d\x18"
-_MAX_SKIPPED = 16
 
 
 class WebDataset:
@@ -177,15 +167,7 @@ def _ref(entry: Entry) -> ShardRef:
 
 def compression(blob: Blob) -> str | None:
     """The codec of a compressed file, None for a plain archive."""
-    at = 0
-    for _ in range(_MAX_SKIPPED):
-        head = bytes(blob.read(at, BLOCK))
-        if not at and has_checksum(head):
-            return None
-        if head[1:4] != _SKIPPABLE or head[0] & 0xF0 != 0x50:
-            break
-        at += 8 + int.from_bytes(head[4:8], "little")
-    return next((codec for magic, codec in _MAGIC if head.startswith(magic)), None)
+    return None if has_checksum(bytes(blob.read(0, BLOCK))) else codec_of(blob)
 
 
 def check_begin(blob: Blob) -> None:

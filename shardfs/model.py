@@ -102,6 +102,21 @@ class RemoteStore(Store, Protocol):
 
     least: int
     """The fewest bytes that are worth a request; neighbours of what is asked for are fetched along."""
+    complete: bool
+    """Whether listings name all there is, so that nobody need ask for what is not in them."""
+    hub_rules: bool
+    """Whether its files are divided into splits by the Hugging Face Hub's rules for their names."""
+
+    def whole(self) -> Sequence[Entry] | None:
+        """All there is, itself as the entry "" and folders or not, if that is no more than a few requests; else None.
+
+        Where requests are not wanted it is what this machine knows without one.
+        """
+        ...
+
+    def at_hand(self, entry: Entry, /) -> Blob | None:
+        """The file *entry* where this machine has that very version of it already, so that it need not be fetched."""
+        ...
 
     def blob(self, entry: Entry, /) -> RemoteBlob:
         """The file *entry*, as ``stat`` described it, in this very version. Makes no request."""

@@ -6,6 +6,8 @@ import os
 import re
 import threading
 from dataclasses import replace
+from fnmatch import fnmatchcase
+from glob import has_magic
 from typing import TYPE_CHECKING, cast
 from weakref import WeakValueDictionary
 
@@ -18,7 +20,7 @@ from shardfs.codecs.inflated import Inflated
 from shardfs.codecs.unpacked import Means, Packed, Unpacked
 from shardfs.errors import NotFound, Unreadable, UsageError, WouldBlock
 from shardfs.journal import Journal
-from shardfs.model import stated
+from shardfs.model import Entry, stated
 from shardfs.names import without_secrets
 from shardfs.registry import CODECS, INDEXERS, OTHER_SOURCES, SOURCES, Row, load
 from shardfs.tree.archives import WithArchives
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from shardfs.blob import Blob
     from shardfs.cache.remote import CachedStore
     from shardfs.errors import ShardfsError
-    from shardfs.model import Entry, RemoteStore, Store
+    from shardfs.model import RemoteStore, Store
     from shardfs.options import Options
 
 # The most bytes of a compressed file that are decompressed and held together. A guess: 60 ms of zstd.
@@ -158,26 +160,54 @@ def open_tree(source: str, options: Options) -> Tree:
         store = remote = cached(cast("RemoteStore", store), options, memory, room)
     workshop = Workshop(options, memory, room, Journal(), remote)
     try:
-        return _plant(source, workshop, store, names)
+        files = None
+        if remote is not None:
+            names = _matching(remote, names)
+            files = None if names else remote.files()
+        return _plant(source, workshop, store, names, files)
     except BaseException:
         workshop.close()
         raise
 
 
-def _plant(source: str, workshop: Workshop, store: Store, names: Sequence[str]) -> Tree:
-    """The tree of the files *names* in *store*, or of all that is in it."""
+def _matching(store: Store, names: Sequence[str]) -> Sequence[str]:
+    """*names*, patterns among them replaced by the names that they match. Raises NotFound where there are none."""
+    if not any(map(has_magic, names)):
+        return names
+    there = [entry.name for entry in store.list()]
+    found = [n for n in there if n in names or any(fnmatchcase(n, pattern) for pattern in names)]
+    if not found:
+        raise NotFound(f"{store.url}: nothing there is called {' or '.join(names)}")
+    return found
+
+
+def _plant(
+    source: str,
+    workshop: Workshop,
+    store: Store,
+    names: Sequence[str],
+    files: Sequence[str] | None,
+) -> Tree:
+    """The tree of the files *names* in *store*, or of all that is in it.
+
+    *files* are all of a repository, where the Hub's rules for their names divide it.
+    """
     options, journal = workshop.options, workshop.journal
     store = WithArchives(store, workshop)
-    if len(names) == 1 and store.stat(names[0]).is_archive:  # it is mounted as a folder would be
+    if len(names) == 1 and store.stat(names[0]).is_dir:  # also an archive
         store, names = SubStore(store, names[0]), []
+    here = _top(store)
     presenter = Presenter(workshop.memory, raw=options.raw)
     shards = ShardSpace(presenter, journal, options, workshop.index)
-    top = Folder("", Selection(store, names) if names else store, _mtime(store), named=bool(names))
+    shown = Selection(store, names) if names else store
+    top = Folder("", shown, here.mtime_ns, named=bool(names))
     folders = FolderSpace(top, shards, workshop)
     _check(folders, without_secrets(source), named=bool(names))
 
     def info() -> Mapping[str, object]:
-        return {"source": store.url, "layout": options.layout, "raw": options.raw} | shards.info()
+        revision = {"revision": here.version} if here.version else {}
+        mode = {"layout": options.layout, "raw": options.raw}
+        return {"source": store.url, **revision, **mode, **shards.info()}
 
     def stats() -> Mapping[str, object]:
         return {**workshop.stats(), "shards_open": shards.opened}
@@ -220,11 +250,12 @@ def source_row(source: str) -> Row:
     return next((row for row in SOURCES if scheme in row.schemes), OTHER_SOURCES)
 
 
-def _mtime(store: Store) -> int:
+def _top(store: Store) -> Entry:
+    """The folder that the store is."""
     try:
-        return store.stat("").mtime_ns
-    except NotFound:
-        return 0
+        return store.stat("")
+    except NotFound:  # buckets know no folders but by the files in them
+        return Entry("", 0, 0, "", is_dir=True)
 
 
 def _check(folders: FolderSpace, source: str, *, named: bool) -> None:

@@ -42,6 +42,8 @@ class Options:
         cache_size: the most bytes that the disk cache may take.
         disk_cache: whether there is one.
         rebuild_index: forget what the disk cache knows of this source.
+        revision: the branch, tag or commit of a repository to show, "" for the main branch.
+        token: what tells the Hugging Face Hub who asks, None for what its own library finds; never printed.
         offline: ask no server; show what the disk cache has.
         connections: requests to one host at a time.
         retries: how often a request is made again after failures that may be over soon.
@@ -67,12 +69,14 @@ class Options:
     cache_size: int = CACHE_SIZE
     disk_cache: bool = True
     rebuild_index: bool = False
+    revision: str = ""
+    token: str | None = None
     offline: bool = False
     connections: int = 8
     retries: int = 4
     timeout: float = 30.0
 
-    def __repr__(self) -> str:  # a password must not reach a log by way of a traceback
+    def __repr__(self) -> str:  # a password or token must not reach a log by way of a traceback
         return f"Options(layout={self.layout!r}, ...)"
 
 

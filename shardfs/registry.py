@@ -79,6 +79,13 @@ FORMATS = (
 
 SOURCES = (
     Row("local", "local:open_source", schemes=("", "file")),
+    Row(
+        "hub",
+        "hub:open_source",
+        schemes=("hf",),
+        sources=r"https?://(www\.)?(huggingface\.co|hf\.co)/",
+        remote=True,
+    ),
     Row("http", "http:open_source", schemes=("http", "https"), remote=True),
 )
 

@@ -16,8 +16,9 @@ from shardfs.model import Entry
 from tests.fakes import MemoryStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from shardfs.blob import Blob
     from shardfs.cache.cached import CachedBlob
     from shardfs.cache.disk import DiskCache
     from shardfs.errors import ShardfsError
@@ -80,6 +81,7 @@ class RemoteFiles(MemoryStore):
     """Files behind a network. Counts what it is asked; entries may be listed without what ``stat`` tells."""
 
     least = 1
+    complete = hub_rules = False
 
     def __init__(self, files: Mapping[str, bytes], *, terse: bool = False) -> None:
         super().__init__(files, "remote://host")
@@ -103,6 +105,12 @@ class RemoteFiles(MemoryStore):
     def stat(self, path: str, /) -> Entry:
         self._ask(f"stat {path}")
         return self._known.stat(path)
+
+    def whole(self) -> Sequence[Entry] | None:
+        return None
+
+    def at_hand(self, entry: Entry, /) -> Blob | None:
+        return None
 
     def blob(self, entry: Entry, /) -> RemoteBytes:
         return self.blobs.setdefault(entry.path, RemoteBytes(self.files[entry.path]))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from shardfs.blob import Bytes, read_all
 from shardfs.cache.blocks import Keep
@@ -20,6 +20,7 @@ from shardfs.cache.readahead import Shares
 from shardfs.cache.workers import Workers
 from shardfs.errors import IsAFolder, NotFound, Unreadable
 from shardfs.model import Entry
+from shardfs.names import to_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -38,6 +39,16 @@ _AHEAD = 4
 _LAYOUT = 1
 _NOTHING = b"null"
 
+Folder: TypeAlias = "dict[str, Entry]"
+"""What lies in a folder, by path."""
+
+
+class Everything(NamedTuple):
+    """All that a store has: itself, and the content of each of its folders by path."""
+
+    top: Entry
+    folders: Mapping[str, Folder]
+
 
 class CachedStore:
     """*store* with its answers kept: bytes by *blobs*, entries in *index*, where there is one."""
@@ -47,17 +58,31 @@ class CachedStore:
     ) -> None:
         self.url = store.url
         self._store, self._blobs, self._index, self._offline = store, blobs, index, offline
-        self._lists: Once[dict[str, Entry]] = Once()
+        self._whole: Once[Everything | None] = Once()
+        self._lists: Once[Folder] = Once()
         self._stats: Once[Entry] = Once()
 
     def list(self, prefix: str = "", /) -> Sequence[Entry]:
-        return list(self._lists.get(prefix, partial(self._list, prefix)).values())
+        return list(self._folder(prefix).values())
+
+    def files(self) -> Sequence[str] | None:
+        """The paths of all files, where splits are told by them; None where not, or where there are too many."""
+        whole = self._everything() if self._store.hub_rules else None
+        if whole is None:
+            return None
+        return [
+            e.path for folder in whole.folders.values() for e in folder.values() if not e.is_dir
+        ]
 
     def stat(self, path: str, /) -> Entry:
-        listed = self._lists.known(path.rpartition("/")[0]) or {}
-        entry = self._stats.known(path) or listed.get(path)
+        above = path.rpartition("/")[0]
+        whole = self._whole.known("")
+        listed = self._lists.known(above) if whole is None else whole.folders.get(above, {})
+        entry = self._stats.known(path) or (listed or {}).get(path)
         if entry is not None and (entry.version or entry.is_dir):
             return entry
+        if path and entry is None and listed is not None and self._store.complete:
+            raise NotFound(f"{self.url}/{path}")
         return self._stats.get(path, partial(self._stat, path))
 
     def open(self, path: str, /) -> Blob:
@@ -66,6 +91,9 @@ class CachedStore:
             raise IsAFolder(path)
         if not entry.size:
             return Bytes(b"")
+        copy = self._store.at_hand(entry)
+        if copy is not None:
+            return copy
         key = f"{self.url}/{path}\0{entry.version}\0{entry.size}" if entry.version else ""
         source, name = partial(self._store.blob, entry), f"{self.url}/{path}"
         return self._blobs.open(key, entry.size, source, name=name, least=self._store.least)
@@ -79,15 +107,43 @@ class CachedStore:
         self._store.close()
         self._blobs.close()
 
-    def _list(self, prefix: str) -> dict[str, Entry]:
-        entries = self._seen("list", prefix, self._store.list)
-        return {entry.path: entry for entry in entries}
+    def _everything(self) -> Everything | None:
+        return self._whole.get("", self._ask_for_everything)
+
+    def _ask_for_everything(self) -> Everything | None:
+        key = self._key("whole", "")
+        before = self._kept(key)
+        if self._offline and before:
+            return _by_folder(_unpack(before, self.url))
+        entries = self._store.whole()
+        if entries is None:
+            return None
+        if (
+            not self._offline
+        ):  # else it is what other programs have left on this machine, and theirs to keep
+            self._remember(key, before, _pack(entries))
+        return _by_folder(entries)
+
+    def _folder(self, path: str) -> Folder:
+        whole = self._everything()
+        if whole is None:
+            return self._lists.get(path, partial(self._list, path))
+        if path not in whole.folders:
+            raise NotFound(f"{self.url}/{path}")
+        return whole.folders[path]
+
+    def _list(self, path: str) -> Folder:
+        return {entry.path: entry for entry in self._seen("list", path, self._store.list)}
 
     def _stat(self, path: str) -> Entry:
-        if self._offline:  # a listing that was kept knows more than what was asked one by one
+        if (
+            self._offline
+        ):  # what lists everything, or a folder, knows more than what was asked one by one
+            whole = self._everything()
+            if whole is not None and not path:
+                return whole.top
             with contextlib.suppress(NotFound, Unreadable):
-                above, _, _ = path.rpartition("/")
-                found = self._lists.get(above, partial(self._list, above)).get(path)
+                found = self._folder(path.rpartition("/")[0]).get(path)
                 if found is not None and (found.version or found.is_dir):
                     return found
         (entry,) = self._seen("stat", path, lambda path: [self._store.stat(path)])
@@ -95,9 +151,8 @@ class CachedStore:
 
     def _seen(self, what: str, path: str, ask: Callable[[str], Sequence[Entry]]) -> Sequence[Entry]:
         """What the store says, or said when it could be asked. Raises NotFound also where it said that."""
-        key = f"{self.url}/{path}\0{what} {_LAYOUT}"
-        kept = self._index.get(key) if self._index is not None else None
-        before = b"" if kept is None else bytes(read_all(kept))
+        key = self._key(what, path)
+        before = self._kept(key)
         if self._offline:
             return _unpack(before, f"{self.url}/{path}")
         try:
@@ -108,9 +163,37 @@ class CachedStore:
         self._remember(key, before, _pack(entries))
         return entries
 
+    def _key(self, what: str, path: str) -> str:
+        return f"{self.url}/{path}\0{what} {_LAYOUT}"
+
+    def _kept(self, key: str) -> bytes:
+        """What was remembered, nothing where nothing was."""
+        kept = self._index.get(key) if self._index is not None else None
+        return b"" if kept is None else bytes(read_all(kept))
+
     def _remember(self, key: str, before: bytes, content: bytes) -> None:
         if self._index is not None and content != before:
             self._index.put(key, content)
+
+
+def _by_folder(entries: Sequence[Entry]) -> Everything:
+    """*entries* by the folder that they lie in, in byte order; with the folders that nobody has mentioned."""
+    top = Entry("", 0, 0, "", is_dir=True)
+    folders: dict[str, Folder] = {"": {}}
+    for entry in sorted(entries, key=lambda entry: to_bytes(entry.path).split(b"/")):
+        if not entry.path:
+            top = entry
+            continue
+        above = ""
+        for name in entry.path.split("/")[:-1]:
+            path = f"{above}/{name}" if above else name
+            folders[above].setdefault(path, Entry(path, 0, entry.mtime_ns, "", is_dir=True))
+            folders.setdefault(path, {})
+            above = path
+        folders[above][entry.path] = entry
+        if entry.is_dir:
+            folders.setdefault(entry.path, {})
+    return Everything(top, folders)
 
 
 def _pack(entries: Sequence[Entry]) -> bytes:

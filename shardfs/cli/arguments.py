@@ -79,6 +79,8 @@ TREE = (
     Option("cache_size", "what the disk cache may take", parse_size, "SIZE"),
     Option("disk_cache", "keep a cache on disk"),
     Option("rebuild_index", "forget what the disk cache knows of the source"),
+    Option("revision", "branch, tag or commit of a repository on the Hub", str, "NAME"),
+    Option("token_file", "token for the Hub (or HF_TOKEN)", parse_path, "FILE"),
     Option("offline", "ask no server: show what the disk cache has (or HF_HUB_OFFLINE=1)"),
     Option("connections", "requests to one server at a time", parse_positive, "N"),
     Option("retries", "how often to try again when a server fails", parse_count, "N"),
@@ -121,6 +123,7 @@ _FOREIGN = re.compile(
 
 _DEFAULTS: dict[str, Any] = {
     "password_file": None,
+    "token_file": None,
     **{
         field.name: field.default
         for kind in (Options, MountOptions, RunOptions, LogOptions)

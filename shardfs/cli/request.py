@@ -52,17 +52,21 @@ def pick(kind: Callable[..., T], arguments: argparse.Namespace) -> T:
 
 
 def tree_options(arguments: argparse.Namespace) -> Options:
-    """The options of a tree, with the password from where the user put it.
+    """The options of a tree, with password and token from where the user put them.
 
     Raises:
-        UsageError: the password file can't be read, or there is no such reader.
+        UsageError: the file of one can't be read, or there is no such reader.
     """
     options = pick(Options, arguments)
     if options.rank and options.rank >= options.world:
         raise UsageError(
             f"--rank {options.rank} needs a --world of more readers, as they count from 0"
         )
-    return replace(options, password=_password(arguments.password_file))
+    password = _take_from_environment("SHARDFS_PASSWORD")
+    if arguments.password_file is not None:
+        password = _first_line(arguments.password_file)
+    token = None if arguments.token_file is None else _first_line(arguments.token_file).strip()
+    return replace(options, password=password, token=token)
 
 
 def mount_request(arguments: argparse.Namespace) -> MountRequest:
@@ -79,10 +83,7 @@ def mount_request(arguments: argparse.Namespace) -> MountRequest:
     )
 
 
-def _password(file: Path | None) -> str | None:
-    given = _take_from_environment("SHARDFS_PASSWORD")
-    if file is None:
-        return given
+def _first_line(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8").partition("\n")[0].rstrip("\r")
     except (OSError, UnicodeDecodeError) as error:

@@ -38,11 +38,14 @@ class Connections:
         self._managers: dict[str, urllib3.PoolManager] = {}
         self._lock = threading.Lock()
 
-    def get(self, url: str, headers: Mapping[str, str]) -> urllib3.BaseHTTPResponse:
-        """The answer to a GET as it comes, not read yet. Raises urllib3's HTTPError."""
+    def ask(
+        self, url: str, headers: Mapping[str, str], body: bytes | None = None
+    ) -> urllib3.BaseHTTPResponse:
+        """The answer to a GET, or to a POST of *body*, as it comes, not read yet. Raises urllib3's HTTPError."""
         return self._manager(url).urlopen(
-            "GET",
+            "GET" if body is None else "POST",
             url,
+            body=body,
             headers=headers,
             redirect=False,
             retries=False,

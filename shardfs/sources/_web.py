@@ -64,6 +64,7 @@ class Origin:
         headers: what to send to the host of *url*, and to no other: a token.
         linked: the ETag of the content, which a redirect to it must have as X-Linked-ETag, if it has one.
         hint: what the user can do where access is denied.
+        body: what to send by POST; None to GET.
     """
 
     url: str = field(repr=False)
@@ -71,6 +72,7 @@ class Origin:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     linked: str = ""
     hint: str = ""
+    body: bytes | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +166,7 @@ class Web:
     # --- requests, with tries ---
 
     def ask(self, origin: Origin, headers: Mapping[str, str], use: Callable[[Answer], T]) -> T:
-        """What *use* makes of the answer to a GET, which is 2xx or 416.
+        """What *use* makes of the answer, which is 2xx or 416.
 
         Raises:
             AccessDenied, NotFound, Unreadable: the server says so, or says nothing, all tries included.
@@ -179,7 +181,7 @@ class Web:
                 self.retries += 1
 
     def content(self, origin: Origin, limit: int) -> tuple[Mapping[str, str], bytes]:
-        """The headers and the whole body of an answer to a GET, for listings and the like.
+        """The headers and the whole body of an answer, for listings and the like.
 
         Raises:
             TooLarge: it has more than *limit* bytes.
@@ -193,7 +195,7 @@ class Web:
 
     @contextmanager
     def answer(self, origin: Origin, headers: Mapping[str, str]) -> Iterator[Answer]:
-        """The answer to one GET, 2xx or 416.
+        """The answer to one request, 2xx or 416.
 
         Raises:
             Transient: another try may go better.
@@ -253,7 +255,9 @@ class Web:
         always = {"User-Agent": self._agent, "Accept-Encoding": "identity"}
         self.requests += 1
         try:
-            response = self._connections.get(target.url, {**always, **target.headers, **headers})
+            response = self._connections.ask(
+                target.url, {**always, **target.headers, **headers}, origin.body
+            )
         except exceptions.HTTPError as error:
             reason = f"{target.host}: {_reason(error)}"
             # A host that never was there is a slip of the pen, and no reason to wait.

@@ -119,6 +119,7 @@ class FsspecStore:
 
     # Bytes: as for web servers.
     least = 256 << 10
+    complete, hub_rules = True, False
 
     def __init__(self, fs: AbstractFileSystem, root: str, options: Options) -> None:
         self._fs, self._root, self._timeout = fs, root, options.timeout
@@ -150,6 +151,12 @@ class FsspecStore:
     def blob(self, entry: Entry, /) -> FsspecBlob:
         """The file *entry*, in the version that was seen."""
         return FsspecBlob(self, entry)
+
+    def whole(self) -> None:
+        """A bucket may have millions of files."""
+
+    def at_hand(self, entry: Entry, /) -> None:
+        """Nothing is."""
 
     def counts(self) -> Mapping[str, int]:
         return {"requests": self.requests, "bytes": self.bytes}

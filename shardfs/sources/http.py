@@ -85,6 +85,7 @@ class HttpStore:
 
     # Bytes: at 50 ms a request, fewer save nothing; what a picture mostly has.
     least = 256 << 10
+    complete = hub_rules = False
 
     def __init__(
         self, web: Web, url: str, files: Mapping[str, str], headers: Mapping[str, str]
@@ -116,6 +117,12 @@ class HttpStore:
         if entry.is_dir:
             raise IsAFolder(path)
         return self.blob(entry)
+
+    def whole(self) -> None:
+        """Nobody knows what else there is."""
+
+    def at_hand(self, entry: Entry, /) -> None:
+        """Nothing is."""
 
     def blob(self, entry: Entry, /) -> RangeBlob:
         """The file *entry*, in the version that was seen."""

@@ -57,6 +57,8 @@ class Selection:
             return self._store.list(prefix)
         if prefix:
             raise NotFound(prefix)
+        if len(self._names) == 1:  # there may be thousands beside it
+            return [self._store.stat(name) for name in self._names]
         return [entry for entry in self._store.list() if entry.path in self._names]
 
     def stat(self, path: str, /) -> Entry:

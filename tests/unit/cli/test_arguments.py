@@ -46,8 +46,8 @@ def test_every_field_has_an_option() -> None:
     named = {o.name for o in (*arguments.TREE, *arguments.MOUNT, *arguments.LOGGING)}
     kinds = (Options, MountOptions, RunOptions, LogOptions)
     wanted = {field.name for kind in kinds for field in fields(kind)}
-    assert wanted - named == {"password", "verbose"}
-    assert named - wanted == {"password_file"}
+    assert wanted - named == {"password", "token", "verbose"}
+    assert named - wanted == {"password_file", "token_file"}
 
 
 @pytest.mark.parametrize(
@@ -209,6 +209,12 @@ def test_a_password_file_ends_at_its_first_line(tmp_path: Path) -> None:
     file = tmp_path / "password"
     file.write_bytes(b"p\xc3\xa4ss word \r\nmore")
     assert asked(f"-o password_file={file}").options.password == "päss word "
+
+
+def test_a_token_file_ends_at_its_first_line(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("hf_secret \n")
+    assert asked(f"--token-file {tmp_path}/token").options.token == "hf_secret"
+    assert "hf_secret" not in repr(asked(f"--token-file {tmp_path}/token"))
 
 
 def test_a_password_file_that_is_not_there(tmp_path: Path) -> None:

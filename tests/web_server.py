@@ -15,6 +15,7 @@ from urllib.parse import quote, unquote_to_bytes, urlsplit
 from shardfs.names import from_bytes, to_bytes
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Mapping
     from email.message import Message
     from pathlib import Path
@@ -205,6 +206,14 @@ class WebServer:
         self.closing.set()
         self._listener.shutdown()
         self._listener.server_close()
+
+    def encrypt(self, context: ssl.SSLContext) -> None:
+        """Speak TLS, before it is entered."""
+        # Not on the thread that accepts: a client that says nothing would hold up the others.
+        self._listener.socket = context.wrap_socket(
+            self._listener.socket, server_side=True, do_handshake_on_connect=False
+        )
+        self.url = f"https://{self.host}"
 
     def content(self, path: str) -> bytes | None:
         path = path.lstrip("/")

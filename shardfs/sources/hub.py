@@ -100,9 +100,11 @@ class HubStore:
             state = self._downloads.state()
             return state and [_top(state), *self._downloads.entries(state)]
         found = [self.stat("")]
+        is_flat = True  # so far, and then these pages are those of the top folder as well
         for count, (page, is_last) in enumerate(self._pages("", recursive=True), 1):
             found += page
-            if count == _FEW_PAGES and not is_last:
+            is_flat &= not any(entry.is_dir or "/" in entry.path for entry in page)
+            if count >= _FEW_PAGES and not (is_last or is_flat):
                 return None
         return found
 

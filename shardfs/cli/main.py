@@ -151,10 +151,7 @@ class _Versions(argparse.Action):
         values: object,
         option_string: str | None = None,
     ) -> None:
-        from shardfs.cli import versions
-
-        print(versions.report())
-        parser.exit()
+        parser.exit(console.run(partial(_version, namespace)))
 
 
 # --- commands ----------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING, NoReturn
@@ -77,6 +78,17 @@ def test_quiet_hides_warnings(capsys: pytest.CaptureFixture[str]) -> None:
 
     assert console.run(work) == 0
     assert capsys.readouterr().err == "shardfs: a failure\n"
+
+
+@pytest.mark.parametrize("asked", ["version", "--version"])
+def test_whoever_wants_only_the_first_line_gets_it(asked: str) -> None:
+    program = [sys.executable, "-c", f"from shardfs.cli.main import main; exit(main(['{asked}']))"]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+        assert run.stdout is not None
+        assert run.stderr is not None
+        run.stdout.close()
+        assert run.stderr.read() == b""
+    assert run.returncode == console.BY_SIGNAL + signal.SIGPIPE
 
 
 def test_a_bug_is_one_line_too() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import threading
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -22,7 +21,7 @@ from shardfs.errors import NotFound, Unreadable, UsageError, WouldBlock
 from shardfs.journal import Journal
 from shardfs.model import Entry, stated
 from shardfs.names import without_secrets
-from shardfs.registry import CODECS, INDEXERS, OTHER_SOURCES, SOURCES, Row, load
+from shardfs.registry import CODECS, INDEXERS, load, source_row
 from shardfs.tree.archives import WithArchives
 from shardfs.tree.control import ControlSpace
 from shardfs.tree.discover import Selection, SubStore
@@ -157,7 +156,8 @@ def open_tree(source: str, options: Options) -> Tree:
     store, names = open_source(source, options)
     remote = None
     if source_row(source).remote:
-        store = remote = cached(cast("RemoteStore", store), options, memory, room)
+        inner = cast("RemoteStore", store)
+        store = remote = cached(inner, options, memory, room, named=bool(names))
     workshop = Workshop(options, memory, room, Journal(), remote)
     try:
         files = None
@@ -239,15 +239,6 @@ def open_source(source: str, options: Options) -> tuple[Store, Sequence[str]]:
     """The store that *source* names, and the files in it that it names one by one (none: all of it)."""
     opened: tuple[Store, Sequence[str]] = load("sources", source_row(source))(source, options)
     return opened
-
-
-def source_row(source: str) -> Row:
-    """The kind of source that *source* is."""
-    for row in SOURCES:
-        if row.sources and re.match(row.sources, source):
-            return row
-    scheme = source.partition("://")[0] if "://" in source else ""
-    return next((row for row in SOURCES if scheme in row.schemes), OTHER_SOURCES)
 
 
 def _top(store: Store) -> Entry:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from shardfs.blob import clip, may_wait
@@ -78,7 +79,13 @@ class RemoteBytes:
 
 
 class RemoteFiles(MemoryStore):
-    """Files behind a network. Counts what it is asked; entries may be listed without what ``stat`` tells."""
+    """Files behind a network. Counts what it is asked; entries may be listed without what ``stat`` tells.
+
+    Attributes:
+        version: that of all files together, if there is one.
+        everything: what ``whole`` tells.
+        copies: files that are on this machine.
+    """
 
     least = 1
     complete = hub_rules = False
@@ -90,6 +97,9 @@ class RemoteFiles(MemoryStore):
         self.asked: list[str] = []
         self.error: ShardfsError | None = None
         self.closed = False
+        self.version = ""
+        self.everything: Sequence[Entry] | None = None
+        self.copies: dict[str, Blob] = {}
         self.blobs: dict[str, RemoteBytes] = {}
         self._terse = terse
 
@@ -104,13 +114,15 @@ class RemoteFiles(MemoryStore):
 
     def stat(self, path: str, /) -> Entry:
         self._ask(f"stat {path}")
-        return self._known.stat(path)
+        entry = self._known.stat(path)
+        return entry if path else replace(entry, version=self.version)
 
     def whole(self) -> Sequence[Entry] | None:
-        return None
+        self._ask("whole")
+        return self.everything
 
     def at_hand(self, entry: Entry, /) -> Blob | None:
-        return None
+        return self.copies.get(entry.path)
 
     def blob(self, entry: Entry, /) -> RemoteBytes:
         return self.blobs.setdefault(entry.path, RemoteBytes(self.files[entry.path]))

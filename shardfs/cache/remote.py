@@ -38,6 +38,8 @@ _AHEAD = 4
 # Counted up when entries are kept in another way.
 _LAYOUT = 1
 _NOTHING = b"null"
+# The top folder of a store that says nothing of it.
+_NAMELESS = Entry("", 0, 0, "", is_dir=True)
 
 Folder: TypeAlias = "dict[str, Entry]"
 """What lies in a folder, by path."""
@@ -51,13 +53,24 @@ class Everything(NamedTuple):
 
 
 class CachedStore:
-    """*store* with its answers kept: bytes by *blobs*, entries in *index*, where there is one."""
+    """*store* with its answers kept: bytes by *blobs*, entries in *index*, where there is one.
+
+    *named*: it is for some files only, so that it would be a waste to list everything.
+    """
 
     def __init__(
-        self, store: RemoteStore, blobs: Blobs, index: DiskCache | None, *, offline: bool
+        self,
+        store: RemoteStore,
+        blobs: Blobs,
+        index: DiskCache | None,
+        *,
+        offline: bool,
+        named: bool,
     ) -> None:
         self.url = store.url
         self._store, self._blobs, self._index, self._offline = store, blobs, index, offline
+        self._named = named
+        self._versions: Once[str] = Once()
         self._whole: Once[Everything | None] = Once()
         self._lists: Once[Folder] = Once()
         self._stats: Once[Entry] = Once()
@@ -113,16 +126,16 @@ class CachedStore:
     def _ask_for_everything(self) -> Everything | None:
         key = self._key("whole", "")
         before = self._kept(key)
-        if self._offline and before:
-            return _by_folder(_unpack(before, self.url))
-        entries = self._store.whole()
-        if entries is None:
+        if before and (self._offline or self._version()):
+            return None if before == _NOTHING else _by_folder(_unpack(before, self.url))
+        if self._named and not self._offline:
             return None
-        if (
-            not self._offline
-        ):  # else it is what other programs have left on this machine, and theirs to keep
-            self._remember(key, before, _pack(entries))
-        return _by_folder(entries)
+        entries = self._store.whole()
+        content = _NOTHING if entries is None else _pack(entries)
+        # Offline it is what other programs have left on this machine, and theirs to keep.
+        if not self._offline and (entries is not None or self._version()):
+            self._remember(key, before, content)
+        return None if entries is None else _by_folder(entries)
 
     def _folder(self, path: str) -> Folder:
         whole = self._everything()
@@ -146,14 +159,14 @@ class CachedStore:
                 found = self._folder(path.rpartition("/")[0]).get(path)
                 if found is not None and (found.version or found.is_dir):
                     return found
-        (entry,) = self._seen("stat", path, lambda path: [self._store.stat(path)])
-        return entry
+        alone = self._seen("stat", path, lambda path: [self._store.stat(path)])
+        return _only(alone, f"{self.url}/{path}")
 
     def _seen(self, what: str, path: str, ask: Callable[[str], Sequence[Entry]]) -> Sequence[Entry]:
         """What the store says, or said when it could be asked. Raises NotFound also where it said that."""
         key = self._key(what, path)
         before = self._kept(key)
-        if self._offline:
+        if self._offline or (before and key != self._top_key and self._version()):
             return _unpack(before, f"{self.url}/{path}")
         try:
             entries = ask(path)
@@ -163,8 +176,30 @@ class CachedStore:
         self._remember(key, before, _pack(entries))
         return entries
 
+    def _version(self) -> str:
+        """What names the state of the whole store, so that what was said of it holds; "" where nothing does."""
+        return self._versions.get("", self._ask_version)
+
+    def _ask_version(self) -> str:
+        try:
+            if not self._offline:
+                return self.stat("").version
+            return _only(_unpack(self._kept(self._top_key), self.url), self.url).version
+        except NotFound:  # a bucket that knows itself only by what is in it
+            return ""
+        except Unreadable:
+            if not self._offline:
+                raise
+            return ""
+
+    @property
+    def _top_key(self) -> str:
+        return f"{self.url}/\0stat {_LAYOUT}"
+
     def _key(self, what: str, path: str) -> str:
-        return f"{self.url}/{path}\0{what} {_LAYOUT}"
+        if (what, path) == ("stat", ""):
+            return self._top_key
+        return f"{self.url}/{path}\0{what} {_LAYOUT} {self._version()}".rstrip()
 
     def _kept(self, key: str) -> bytes:
         """What was remembered, nothing where nothing was."""
@@ -178,7 +213,7 @@ class CachedStore:
 
 def _by_folder(entries: Sequence[Entry]) -> Everything:
     """*entries* by the folder that they lie in, in byte order; with the folders that nobody has mentioned."""
-    top = Entry("", 0, 0, "", is_dir=True)
+    top = _NAMELESS
     folders: dict[str, Folder] = {"": {}}
     for entry in sorted(entries, key=lambda entry: to_bytes(entry.path).split(b"/")):
         if not entry.path:
@@ -211,8 +246,22 @@ def _unpack(content: bytes, place: str) -> list[Entry]:
         raise Unreadable(f"{place}: offline, and never seen before") from None
 
 
-def cached(store: RemoteStore, options: Options, memory: Memory, room: Room | None) -> CachedStore:
-    """*store* with what the options say put around it."""
+def _only(entries: Sequence[Entry], place: str) -> Entry:
+    """The entry of a file or folder that was kept alone. Raises Unreadable where it was not."""
+    if len(entries) != 1:
+        raise Unreadable(f"{place}: offline, and never seen before")
+    return entries[0]
+
+
+def cached(
+    store: RemoteStore,
+    options: Options,
+    memory: Memory,
+    room: Room | None,
+    *,
+    named: bool = False,
+) -> CachedStore:
+    """*store* with what the options say put around it; *named*: some of its files are wanted, not all."""
     keep = Keep(memory, None if room is None else DiskCache(room, BLOCKS), options.offline)
     means = Means(
         keep=keep,
@@ -221,4 +270,4 @@ def cached(store: RemoteStore, options: Options, memory: Memory, room: Room | No
         connections=options.connections,
     )
     index = None if room is None else DiskCache(room, INDEX)
-    return CachedStore(store, Blobs(means), index, offline=options.offline)
+    return CachedStore(store, Blobs(means), index, offline=options.offline, named=named)

@@ -21,6 +21,9 @@ from shardfs.names import from_bytes, safe_parts, to_bytes
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+PAGE = 1000
+"""Entries of a page of a listing: the most that the Hub sends."""
+
 _NEXT = re.compile(r'<([^<>]+)>\s*;\s*rel="?next"?')
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 # What names content: SHA-1, SHA-256, Xet hash.
@@ -74,7 +77,8 @@ class Place:
     def list_url(self, commit: str, path: str, *, recursive: bool) -> str:
         """Where a folder is listed, in pages."""
         folder = quote(to_bytes(self.inside(path)), safe="")
-        return self._api("tree", commit, folder) + f"?recursive={str(recursive).lower()}"
+        query = f"recursive={str(recursive).lower()}&limit={PAGE}"
+        return f"{self._api('tree', commit, folder)}?{query}"
 
     def ask_url(self, commit: str) -> str:
         """Where ``question`` is sent to."""
@@ -137,12 +141,18 @@ def next_page(headers: Mapping[str, str], place: Place) -> str:
     """The URL of the next page of a listing, "" behind the last.
 
     It is asked for where the first page was, since the token goes with it, and since the Hub may stand behind a proxy.
+    Raises Unreadable where there is one, but no URL of it.
     """
     found = _NEXT.search(headers.get("Link", ""))
     if found is None:
         return ""
-    url = urlsplit(found[1])
+    try:
+        url = urlsplit(found[1])
+    except ValueError:  # brackets around what is no address
+        url = urlsplit("")
     path = url.path.partition(f"/api/{place.kind}/")[2]
+    if not path:
+        raise Unreadable(f"{place.url}: the Hub does not say where its listing goes on")
     return f"{_joined(constants.ENDPOINT, 'api', place.kind, path)}?{url.query}"
 
 
@@ -165,7 +175,7 @@ def _entry(item: Mapping[str, Any], place: Place, mtime_ns: int) -> Entry | None
     mtime_ns = _mtime(item.get("mtime")) or mtime_ns
     if item.get("type") == "directory":
         return Entry(path, 0, mtime_ns, "", is_dir=True)
-    if item.get("type") != "file" or not isinstance(size, int) or not 0 <= size < 1 << 63:
+    if item.get("type") != "file" or type(size) is not int or not 0 <= size < 1 << 63:
         return None
     return Entry(path, size, mtime_ns, _version(item))
 

@@ -44,25 +44,26 @@ def open_source(source: str, options: Options) -> tuple[HubStore, Sequence[str]]
     if len(places) > 1:
         raise UsageError(f"{source}: names files in several folders; mount the folder above them")
     names = [name for _, name in found if name]
-    return HubStore(places.pop(), options, named=bool(names)), names
+    return HubStore(places.pop(), options), names
 
 
 def _place(source: str, revision: str) -> tuple[Place, str]:
     """The folder of what *source* names, and its name there, "" for all of it."""
-    source = without_secrets(source)
+    if not source.startswith("hf://"):  # there, a question mark is a part of a name
+        source = without_secrets(source).replace("://www.", "://", 1)
     viewed = _VIEWER.fullmatch(source)
     try:
         uri = parse_hf_uri(viewed[1] if viewed else source, endpoint=constants.ENDPOINT)
     except HfUriError as error:
         said = str(error)
-        raise UsageError(f"{source}: {said.partition(chr(39) + '. ')[2] or said}") from None
+        raise UsageError(f"{source}: {said.partition(chr(39) + '. ')[2].strip() or said}") from None
     kind = f"{uri.type}s"
     if uri.type == "model" and re.match(r"hf://(?!models/)", source):
         kind = "datasets"  # those are what people mount
     if revision and (uri.is_bucket or uri.revision not in (None, revision)):
         raise UsageError(f"{source}: it can't have the revision {revision}")
     parts = safe_parts(uri.path_in_repo)
-    if parts is None:
+    if parts is None or safe_parts(uri.revision or revision) is None:
         raise OutsideSource(f"{source}: leads outside of the repository")
     place = Place(kind, uri.id, uri.revision or revision, "/".join(parts[:-1]))
     return place, parts[-1] if parts else ""
@@ -75,13 +76,12 @@ class HubStore:
     least = 256 << 10
     complete = True
 
-    def __init__(self, place: Place, options: Options, *, named: bool) -> None:
-        """Tell all there is at once, unless it is for some *named* files only."""
+    def __init__(self, place: Place, options: Options) -> None:
         self.url = place.url
         # What the Hub has converted to Parquet lies in folders by config and split already.
         is_converted = place.revision.startswith("refs/convert/")
-        self.hub_rules = place.kind == "datasets" and not named and not is_converted
-        self._place, self._named, self._offline = place, named, options.offline
+        self.hub_rules = place.kind == "datasets" and not is_converted
+        self._place, self._offline = place, options.offline
         self._web, self._downloads = Web(options), Downloads(place)
         token = options.token or _token()
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -91,11 +91,11 @@ class HubStore:
         pages = self._pages(prefix, recursive=False)
         found = {entry.path: entry for page, _ in pages for entry in page}
         here = [path for path in found if path.rpartition("/")[0] == prefix]
+        if prefix and not here:  # a bucket lists what isn't there, too
+            raise NotFound(f"{self.url}/{prefix}: there is no such folder")
         return [found[path] for path in sorted(here, key=to_bytes)]
 
     def whole(self) -> Sequence[Entry] | None:
-        if self._named:
-            return None
         if self._offline:
             state = self._downloads.state()
             return state and [_top(state), *self._downloads.entries(state)]
@@ -118,6 +118,8 @@ class HubStore:
         for entry in parse_entries(answer, self._place, state.mtime_ns):
             if entry.path == path:
                 return entry
+        if self._place.is_bucket and self.list(path):  # it is asked about files only
+            return Entry(path, 0, state.mtime_ns, "", is_dir=True)
         raise NotFound(f"{self.url}/{path}: there is no such file")
 
     def open(self, path: str, /) -> RangeBlob:

@@ -200,7 +200,7 @@ def _plant(
     presenter = Presenter(workshop.memory, raw=options.raw)
     shards = ShardSpace(presenter, journal, options, workshop.index)
     shown = Selection(store, names) if names else store
-    top = Folder("", shown, here.mtime_ns, named=bool(names))
+    top = Folder("", shown, here.mtime_ns, named=bool(names), files=files)
     folders = FolderSpace(top, shards, workshop)
     _check(folders, without_secrets(source), named=bool(names))
 

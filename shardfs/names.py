@@ -85,14 +85,17 @@ def split_extension(name: str) -> tuple[str, str]:
 def distinct(names: Iterable[tuple[str, str]]) -> Iterator[str]:
     """Whole names for (stem, extension) pairs, in their order; the second of a name is `stem~1.ext`."""
     taken: set[str] = set()
+    last: dict[tuple[str, str], int] = {}  # thousands may want one name
     for stem, extension in names:
         name = with_extension(stem, extension)
-        number = 0
+        number = last.get((stem, extension), 0)
         while name in taken:
             number += 1
             short, tail = _split(stem, extension) if extension else split_extension(stem)
             name = shorten(short, f"~{number}{tail}")
         taken.add(name)
+        if number:
+            last[stem, extension] = number
         yield name
 
 
@@ -178,8 +181,12 @@ def _choices(inside: str) -> list[str] | None:
     return [name for part in [*parts, inside[start:]] for name in expand_braces(part)]
 
 
+# What is no path but a URL (`zenodo:123` too) or a DOI.
+_ELSEWHERE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:|10\.[0-9]{4,}/")
+
+
 def without_secrets(source: str) -> str:
-    """*source* for all to see: a URL without user, password and query, which may sign it."""
-    if "://" not in source:
+    """*source* for all to see: a URL or DOI without user, password and query, which may sign it."""
+    if not _ELSEWHERE.match(source):
         return source
     return re.sub(r"://[^/]*@", "://", source).partition("?")[0]

@@ -11,7 +11,7 @@ from shardfs.errors import NotFound
 from shardfs.model import stated
 from shardfs.registry import FORMATS, Row, load
 from shardfs.tree.slicing import sliced
-from shardfs.tree.splits import declared_splits
+from shardfs.tree.splits import find_splits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,6 +96,7 @@ class Found(NamedTuple):
         base: the folder of that store in the folder that was looked into ("": that folder itself).
         folder: the folder in the tree that its shards stand in, None where its own names say so.
         indexed: whether an index gives the order of its shards.
+        shown: whether the user wants to see it; else its files are not shown in another way, either.
     """
 
     dataset: Dataset
@@ -103,18 +104,27 @@ class Found(NamedTuple):
     base: str = ""
     folder: tuple[str, ...] | None = None
     indexed: bool = False
+    shown: bool = True
 
 
 def discover(
-    store: Store, entries: Sequence[Entry], services: Services, *, indexed: bool, named: bool
+    store: Store,
+    entries: Sequence[Entry],
+    services: Services,
+    *,
+    indexed: bool,
+    named: bool,
+    files: Sequence[str] | None = None,
 ) -> list[Found]:
     """The datasets among *entries*, which lie at the top of *store*, in the order in which they are listed.
 
     Args:
         indexed: whether an index file makes a dataset of the folder; not below a dataset that has it already.
         named: whether the user named these very files, so that suffixes count which are too common otherwise.
+        files: all files of the repository, where the Hub's rules for names divide it into splits.
 
     Raises:
+        NotFound: the user asked for a config or split that is not there.
         Corrupt, Unsupported: an index can't be read; the message names it.
     """
     names = [entry.name for entry in entries if not entry.is_dir and not entry.problem]
@@ -127,7 +137,7 @@ def discover(
                 found.append(Found(kind.open(glance, names, services), store, indexed=True))
                 names = [name for name in names if not found[-1].dataset.owns(name)]
     if indexed and not found:
-        found = _declared(store, names, services)
+        found = _in_splits(store, names, services, files)
         claimed = {f"{f.base}/{ref.file}".lstrip("/") for f in found for ref in f.dataset.shards}
         names = [name for name in names if name not in claimed]
     rest = _by_suffix(glance, names, services, named=named)
@@ -143,18 +153,21 @@ def _is_marked(row: Row, names: Sequence[str]) -> bool:
     return any(marker in names for marker in plain) or any(fnfilter(names, p) for p in patterns)
 
 
-def _declared(store: Store, names: Sequence[str], services: Services) -> list[Found]:
-    """The datasets in the splits that the source declares."""
-    splits = declared_splits(store, names, services)
-    alone = len({split.config for split in splits}) == 1
+def _in_splits(
+    store: Store, names: Sequence[str], services: Services, files: Sequence[str] | None
+) -> list[Found]:
+    """The datasets in the splits of the source."""
+    chosen, others = find_splits(store, names, services, files)
+    alone = len({split.config for split in chosen}) == 1
     found = []
-    for split in splits:
+    for split in (*chosen, *others):
         for base, paths in groupby(split.files, key=lambda path: path.rpartition("/")[0]):
             part = SubStore(store, base) if base else store
-            files = [path.rpartition("/")[2] for path in paths]
+            here = [path.rpartition("/")[2] for path in paths]
             where = split.folder(alone=alone)
-            datasets = _by_suffix(part, files, services, named=True)
-            found += [Found(dataset, part, base, where) for dataset in datasets]
+            datasets = _by_suffix(part, here, services, named=True)
+            is_shown = split in chosen
+            found += [Found(dataset, part, base, where, shown=is_shown) for dataset in datasets]
     return found
 
 

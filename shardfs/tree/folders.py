@@ -43,7 +43,7 @@ from shardfs.tree.nodes import Attr, Listed, NoLinks, Type
 from shardfs.tree.splits import split_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from shardfs.blob import Blob
     from shardfs.model import Dataset, Entry, Services, Store
@@ -70,14 +70,30 @@ class Owner(NamedTuple):
     above: tuple[str, ...]
     path: str
 
-    def owns(self, name: str) -> bool:
-        return not self.above and self.dataset.owns(self.path + name)
 
-    def below(self, name: str) -> Owner | None:
-        """The same in the folder *name*; None where the dataset has nothing to do with it."""
-        if not self.above:
-            return self._replace(path=f"{self.path}{name}/")
-        return self._replace(above=self.above[1:]) if self.above[0] == name else None
+class Owners:
+    """The datasets that may own files in a folder or below it."""
+
+    def __init__(self, owners: Iterable[Owner] = ()) -> None:
+        self._here: list[Owner] = []
+        self._inside: dict[str, list[Owner]] = {}
+        for owner in owners:
+            # By the next folder on their way, since a split may take from thousands.
+            place = self._inside.setdefault(owner.above[0], []) if owner.above else self._here
+            place.append(owner)
+
+    def own(self, name: str) -> bool:
+        """Whether one of them owns the file *name* of the folder."""
+        return any(owner.dataset.owns(owner.path + name) for owner in self._here)
+
+    def inside(self, name: str) -> list[Owner]:
+        """Those of which the paths begin in the folder *name* of this one or below."""
+        return [owner._replace(above=owner.above[1:]) for owner in self._inside.get(name, ())]
+
+    def below(self, name: str) -> list[Owner]:
+        """All that may own files in the folder *name* of this one or below."""
+        here = [owner._replace(path=f"{owner.path}{name}/") for owner in self._here]
+        return here + self.inside(name)
 
 
 class Content(NamedTuple):
@@ -98,6 +114,7 @@ class Folder:
         named: whether the store holds just the files that the user named.
         placed: shards of datasets further up that stand in it or below.
         owners: datasets further up, which may own files in it.
+        files: all files below it, where the Hub's rules for names divide them into splits.
         content: what stands in it; None before the first look.
     """
 
@@ -106,7 +123,8 @@ class Folder:
     mtime_ns: int
     named: bool = False
     placed: tuple[Placed, ...] = ()
-    owners: tuple[Owner, ...] = ()
+    owners: Sequence[Owner] = ()
+    files: Sequence[str] | None = None
     content: Content | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -136,25 +154,30 @@ class FolderSpace(NoLinks):
 
     def _look(self, folder: Folder) -> Content:
         entries = list(folder.store.list()) if folder.store is not None else []
-        placed, owners = list(folder.placed), folder.owners
+        placed, owners = list(folder.placed), Owners(folder.owners)
         if folder.store is not None:
-            free = [e for e in entries if not _owned(e, owners)]
+            free = [entry for entry in entries if not owners.own(entry.name)]
             # Below a dataset whose shards lie here, an index is that of a part which that has taken in.
             found = discover(
-                folder.store, free, self._services, indexed=not placed, named=folder.named
+                folder.store,
+                free,
+                self._services,
+                indexed=not placed,
+                named=folder.named,
+                files=folder.files,
             )
-            placed += self._take(found)
+            placed += self._take([one for one in found if one.shown])
             own = [Owner(f.dataset, tuple(filter(None, f.base.split("/"))), "") for f in found]
-            owners = (*own, *owners)
+            owners = Owners([*own, *folder.owners])
         with self._lock:
             self.total_size += sum(entry.size for entry in entries)
-        entries = [_stated(folder.store, e) for e in entries if not _owned(e, owners)]
+        entries = [_stated(folder.store, e) for e in entries if not owners.own(e.name)]
         return self._arrange(folder, placed, owners, entries)
 
     def _take(self, found: Sequence[Found]) -> list[Placed]:
         """Number the shards of new datasets, in listing order: by their index, else by the names of their files."""
         placed: list[tuple[bytes, Placed]] = []
-        for dataset, store, _, where, indexed in found:
+        for dataset, store, _, where, indexed, _ in found:
             first = self._shards.add(dataset, store)
             for number, ref in enumerate(dataset.shards, first):
                 own = tuple(ref.name.split("/"))
@@ -168,7 +191,7 @@ class FolderSpace(NoLinks):
         self,
         folder: Folder,
         placed: Sequence[Placed],
-        owners: tuple[Owner, ...],
+        owners: Owners,
         entries: Sequence[Entry],
     ) -> Content:
         """Shards first, then folders, then files, each under a name of its own."""
@@ -216,12 +239,12 @@ class FolderSpace(NoLinks):
         name: str,
         entry: Entry | None,
         placed: Sequence[Placed],
-        owners: tuple[Owner, ...],
+        owners: Owners,
     ) -> int:
         """A new folder that is called *shown*, and *name* in the source."""
         path = f"{above.path}/{shown}" if above.path else shown
         store = SubStore(above.store, name) if entry is not None and above.store else None
-        handed = tuple(below for owner in owners if (below := owner.below(name)) is not None)
+        handed = owners.below(name)
         mtime_ns = entry.mtime_ns if entry is not None else above.mtime_ns
         with self._lock:
             self._folders.append(Folder(path, store, mtime_ns, False, tuple(placed), handed))
@@ -311,14 +334,14 @@ class FolderSpace(NoLinks):
         return split_folder(ino)
 
 
-def _is_shown(store: Store | None, entry: Entry, owners: tuple[Owner, ...]) -> bool:
+def _is_shown(store: Store | None, entry: Entry, owners: Owners) -> bool:
     """Whether a folder of the source has anything that no split has taken away from it."""
-    below = tuple(b for owner in owners if owner.above and (b := owner.below(entry.name)))
-    if not below or store is None or entry.is_archive:
+    taking = owners.inside(entry.name)
+    if not taking or store is None or entry.is_archive:
         return True
-    inside = SubStore(store, entry.name)
+    inside, owners = SubStore(store, entry.name), Owners(taking)
     return any(
-        _is_shown(inside, each, below) if each.is_dir else not _owned(each, below)
+        _is_shown(inside, each, owners) if each.is_dir else not owners.own(each.name)
         for each in inside.list()
     )
 
@@ -337,7 +360,3 @@ def _stated(store: Store | None, entry: Entry) -> Entry:
         return stated(store, entry)
     except ShardfsError as error:
         return replace(entry, problem=error.message)
-
-
-def _owned(entry: Entry, owners: Sequence[Owner]) -> bool:
-    return any(owner.owns(entry.name) for owner in owners)

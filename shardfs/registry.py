@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,6 +87,15 @@ SOURCES = (
         sources=r"https?://(www\.)?(huggingface\.co|hf\.co)/",
         remote=True,
     ),
+    Row(
+        "zenodo",
+        "zenodo:open_source",
+        sources=(
+            r"(?i)zenodo:|https?://((www|sandbox)\.)?zenodo\.org(/|$)"
+            r"|(doi:\s*|https?://((dx|www)\.)?doi\.org/)?10\.(5281|5072)/zenodo\."
+        ),
+        remote=True,
+    ),
     Row("http", "http:open_source", schemes=("http", "https"), remote=True),
 )
 
@@ -111,6 +121,15 @@ INDEXERS = (
     Row("gz", "gzip_points:GzipPoints"),
     Row("xz", "xz_blocks:XzBlocks"),
 )
+
+
+def source_row(source: str) -> Row:
+    """The kind of source that *source* is."""
+    for row in SOURCES:
+        if row.sources and re.match(row.sources, source):
+            return row
+    scheme = source.partition("://")[0] if "://" in source else ""
+    return next((row for row in SOURCES if scheme in row.schemes), OTHER_SOURCES)
 
 
 def load(package: str, row: Row) -> Any:

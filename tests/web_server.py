@@ -87,6 +87,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._head(request, wrong.status, {"Content-Length": "9", **wrong.headers})
             self.wfile.write(b"not today")
             return
+        if request.path in web.answers:
+            status, headers = web.answers[request.path]
+            self._head(request, status, {"Content-Length": "0", **headers})
+            return
         if web.password and self.headers.get("Authorization") != web.password:
             self._head(request, 401, {"Content-Length": "0"})
             return
@@ -177,6 +181,7 @@ class WebServer:
     """Serves *files* by path, or a folder. Use it as a context manager.
 
     Attributes:
+        answers: status and headers of what is answered by nothing else, by path.
         password: the Authorization header that requests must have, "" for none.
         moves_to: another server, which has the files; requests are redirected there by signed URLs.
         validates: what answers tell of the version: both, etag, time, none.
@@ -188,6 +193,7 @@ class WebServer:
         self.requests: list[Request] = []
         self.lock = threading.Lock()
         self.closing = threading.Event()
+        self.answers: dict[str, tuple[int, dict[str, str]]] = {}
         self.password = ""
         self.validates = "both"
         self.active = 0

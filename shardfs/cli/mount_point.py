@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from shardfs.cli import status
 from shardfs.errors import UsageError
+from shardfs.registry import source_row
 from shardfs.system import mount_table
 
 if TYPE_CHECKING:
@@ -78,6 +79,8 @@ def detach_dead(path: str) -> bool:
 
 def _check_apart(path: str, source: str) -> None:
     """Refuse a mount whose daemon would have to read its own mount."""
+    if source_row(source).remote:
+        return
     real = os.path.realpath(source)
     if _is_inside(real, path):
         raise UsageError(f"{path} holds the source; the mount point must be elsewhere")

@@ -13,7 +13,7 @@ from shardfs.cache.disk import default_folder
 from shardfs.cli import console, daemon, mount_point, status
 from shardfs.errors import MissingPackage, ShardfsError, Unreadable
 from shardfs.names import without_secrets
-from shardfs.system import environment, mount_table
+from shardfs.system import command_line, environment, mount_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -28,6 +28,7 @@ def mount(request: MountRequest, messages: console.Log) -> int:
         ShardfsError: it could not be mounted, with the reason.
     """
     daemon.die_on_signals()
+    command_line.show_instead(request.source, without_secrets(request.source))
     if request.run.foreground:
         return _serve(request, lambda: None)
     try:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import get_args
 
 from shardfs.options import INDEFINITE, Layout
+from shardfs.registry import source_row
 
 _UNITS = "KMGT"
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?(?:([KMGT])(i?B)?|B)?", re.ASCII | re.IGNORECASE)
@@ -100,5 +101,5 @@ def parse_names(text: str) -> tuple[str, ...]:
 
 def parse_source(text: str) -> str:
     """*text* as it is where it is a URL, a DOI or the like, else an absolute path, or pattern of paths."""
-    is_elsewhere = re.match(r"[A-Za-z][A-Za-z0-9+.-]+:|10\.\d{4,}/", text)
+    is_elsewhere = source_row(text).name != "local" or text.startswith("file:")
     return text if is_elsewhere and not os.path.lexists(text) else os.fspath(parse_path(text))

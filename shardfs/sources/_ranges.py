@@ -6,7 +6,7 @@ RFC 9110, sections 8.8 (validators), 13.1.5 (If-Range), 14 (range requests).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18}|\*)")
 _EMPTY = "bytes */0"
+# ETags that tell the content: those of Zenodo, and those of object stores for what came in one part.
+_MD5 = re.compile(r"(?:md5:)?([0-9a-f]{32})", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,36 +34,51 @@ class Facts:
         size: its length in bytes.
         validator: an ETag, or the time of its last change as the server writes it; "" where it tells neither.
         mtime_ns: that time in nanoseconds since 1970, 0 where it does not tell.
+        begin: the first bytes of the file, if more than one of them was asked for.
     """
 
     size: int
     validator: str
     mtime_ns: int
+    begin: bytes = field(default=b"", repr=False)
 
 
-def probe(web: Web, origin: Origin) -> Facts:
-    """What the server says of a file: a request for its first byte, since not all answer HEAD as they do GET.
+def probe(web: Web, origin: Origin, length: int = 1) -> Facts:
+    """What the server says of a file: a request for its first *length* bytes, since not all answer HEAD as they do GET.
 
     Raises:
         Unreadable: it serves no ranges, or does not say how long the file is; and as ``Web.ask``.
     """
-    return web.ask(origin, {"Range": "bytes=0-0"}, lambda answer: _facts(answer, origin))
+    asked = {"Range": f"bytes=0-{length - 1}"}
+    return web.ask(origin, asked, lambda answer: _facts(answer, origin, length))
 
 
-def _facts(answer: Answer, origin: Origin) -> Facts:
-    headers = answer.headers
+def _facts(answer: Answer, origin: Origin, length: int) -> Facts:
+    headers, begin = answer.headers, b""
     validator = headers.get("ETag") or headers.get("Last-Modified") or ""
     said = headers.get("Content-Range", "").strip()
     found = _CONTENT_RANGE.fullmatch(said)
-    if answer.status == 206 and found and found[1] == found[2] == "0" and found[3] != "*":
-        size = int(found[3])
+    if answer.status == 206 and found and _is_begin(found, length):
+        size, came = int(found[3]), int(found[2]) + 1
+        if length > 1 and answer.length == came and _is_plain(headers):
+            begin = b"".join(answer.body(came))
     elif (answer.status == 416 and said == _EMPTY) or (answer.status == 200 and not answer.length):
         size = 0
     elif answer.status == 200:
         raise Unreadable(_no_ranges(origin, answer))
     else:
         raise Unreadable(f"{origin.name}: {answer.host} does not say how long it is")
-    return Facts(size, validator, _mtime_ns(headers))
+    return Facts(size, validator, _mtime_ns(headers), begin)
+
+
+def _is_begin(found: re.Match[str], length: int) -> bool:
+    """Whether a Content-Range is of the first bytes of a file, *length* of them at most."""
+    return found[3] != "*" and int(found[1]) == 0 and int(found[2]) < min(length, int(found[3]))
+
+
+def _is_plain(headers: Mapping[str, str]) -> bool:
+    """Whether the body of an answer is the bytes of the file, in no other encoding."""
+    return headers.get("Content-Encoding", "identity") == "identity"
 
 
 def _mtime_ns(headers: Mapping[str, str]) -> int:
@@ -79,12 +96,15 @@ def _no_ranges(origin: Origin, answer: Answer) -> str:
 
 
 class RangeBlob(Stored):
-    """A file on a web server, in the version that *validator* names ("": in any)."""
+    """A file on a web server, in the version that *validator* names ("": in any); *begin* of it has come already."""
 
-    __slots__ = ("_origin", "_size", "_validator", "_web")
+    __slots__ = ("_begin", "_origin", "_size", "_validator", "_web")
 
-    def __init__(self, web: Web, origin: Origin, size: int, validator: str = "") -> None:
+    def __init__(
+        self, web: Web, origin: Origin, size: int, validator: str = "", begin: bytes = b""
+    ) -> None:
         self._web, self._origin, self._size, self._validator = web, origin, size, validator
+        self._begin = begin
 
     def size(self) -> int:
         return self._size
@@ -99,6 +119,10 @@ class RangeBlob(Stored):
 
     def stream(self, offset: int, length: int, /) -> Iterator[bytes]:
         """The bytes of a range in pieces as they come; where they stop coming, the rest is asked for again."""
+        begin = self._begin[offset : offset + length]
+        if begin:
+            yield begin
+        offset, length = offset + len(begin), length - len(begin)
         tries = self._web.tries(self._origin)
         while length > 0:
             came = 0
@@ -124,7 +148,7 @@ class RangeBlob(Stored):
         headers, name = answer.headers, self._origin.name
         if answer.status == 416 or not self._is_same(headers):
             raise Unreadable(f"{name}: has changed since it was mounted")
-        if headers.get("Content-Encoding", "identity") != "identity":
+        if not _is_plain(headers):
             raise Unreadable(f"{name}: {answer.host} sends it in another encoding than asked for")
         is_whole = offset == 0 and length == self._size
         if answer.status == 200 and not (is_whole and answer.length == length):
@@ -141,6 +165,9 @@ class RangeBlob(Stored):
 
     def _is_same(self, headers: Mapping[str, str]) -> bool:
         """Whether an answer is of the right version, as far as it says."""
+        digest = _MD5.fullmatch(bare(headers.get("ETag", ""))) if self._origin.md5 else None
+        if digest and digest[1].lower() != self._origin.md5:
+            return False
         if not self._validator:
             return True
         is_tag = self._validator.endswith('"')

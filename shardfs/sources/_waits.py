@@ -41,7 +41,9 @@ def asked_wait(status: int, headers: Mapping[str, str]) -> float | None:
     found = _RATE_LIMIT.search(headers.get("RateLimit", ""))
     if found:
         return float(found[1])
-    if status < 400:
+    # Zenodo says in every answer how many more it will give until when.
+    is_spent = headers.get("X-RateLimit-Remaining", "").strip() == "0"
+    if status < 400 and not is_spent:
         return None
     after = headers.get("Retry-After", "").strip()
     if re.fullmatch(r"\d{1,9}", after):
@@ -52,7 +54,7 @@ def asked_wait(status: int, headers: Mapping[str, str]) -> float | None:
         except (ValueError, OverflowError):
             return None
     reset = headers.get("X-RateLimit-Reset", "")
-    if status == 429 and re.fullmatch(r"\d{1,11}", reset):
+    if (status == 429 or is_spent) and re.fullmatch(r"\d{1,11}", reset):
         return max(int(reset) - time.time(), 0.0)
     return None
 

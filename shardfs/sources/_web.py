@@ -38,6 +38,8 @@ logging.getLogger("urllib3").setLevel(logging.CRITICAL)
 
 _REDIRECTS = (301, 302, 303, 307, 308)
 _MAX_REDIRECTS = 8
+# Where the Hub says what content a redirect leads to: a digest of it, and that of its storage, Xet.
+_LINKED = ("X-Linked-ETag", "X-Xet-Hash")
 # What a server says to a signed URL that has expired.
 _EXPIRED = (400, 401, 403, 404, 410)
 # Those that the Hub's own client tries again, and "too early".
@@ -62,7 +64,8 @@ class Origin:
         url: where to ask; may be signed.
         name: what messages call it; no secrets.
         headers: what to send to the host of *url*, and to no other: a token.
-        linked: the ETag of the content, which a redirect to it must have as X-Linked-ETag, if it has one.
+        linked: the digest of the content that a redirect to it must name, if it names any.
+        md5: of the content, in hex; an answer's ETag that is an MD5 must be this one.
         hint: what the user can do where access is denied.
         body: what to send by POST; None to GET.
     """
@@ -71,6 +74,7 @@ class Origin:
     name: str
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     linked: str = ""
+    md5: str = ""
     hint: str = ""
     body: bytes | None = field(default=None, repr=False)
 
@@ -86,6 +90,10 @@ class _Target:
     @property
     def host(self) -> str:
         return urlsplit(self.url).netloc.rpartition("@")[2]
+
+    def is_stale(self, status: int) -> bool:
+        """Whether an answer with *status* says that it is to be asked for anew where it leads."""
+        return status in _REDIRECTS or (self.moved and status in _EXPIRED)
 
 
 class _Known:
@@ -217,14 +225,14 @@ class Web:
         before = known.target
         if before is not None:
             answer = self._send(before, headers, origin)
-            if not (before.moved and answer.status in _EXPIRED):
+            if not before.is_stale(answer.status):
                 return answer
             answer.close()
         with known.lock:
-            if known.target is before:
+            target = known.target
+            if target is None or target is before:
                 return self._follow(origin, headers, known)
-            target = known.target  # another thread has found out
-        return self._send(target or _Target(origin.url, origin.headers), headers, origin)
+        return self._send(target, headers, origin)  # another thread has found out
 
     def _follow(self, origin: Origin, headers: Mapping[str, str], known: _Known) -> Answer:
         target = _Target(origin.url, origin.headers)
@@ -232,11 +240,13 @@ class Web:
             answer = self._send(target, headers, origin)
             location = answer.headers.get("Location", "")
             if answer.status not in _REDIRECTS or not location:
-                known.target = None if answer.status in _EXPIRED else target
+                # A server that fails says nothing of where its files are.
+                is_known = answer.status < 400 or (target.moved and answer.status not in _EXPIRED)
+                known.target = target if is_known else None
                 return answer
             answer.close()
-            linked = bare(answer.headers.get("X-Linked-ETag", ""))
-            if origin.linked and linked not in ("", bare(origin.linked)):
+            linked = {bare(answer.headers.get(name, "")) for name in _LINKED} - {""}
+            if origin.linked and linked and bare(origin.linked) not in linked:
                 raise Unreadable(f"{origin.name}: has changed since it was mounted")
             url = urljoin(target.url, location)
             stays = _site(url) == _site(target.url)
@@ -288,13 +298,16 @@ def _check_status(answer: Answer, origin: Origin) -> None:
         if not (200 <= status < 300 or status == 416):
             raise Unreadable(f"{origin.name}: {answer.host} answered HTTP {status}")
         return
-    word = answer.headers.get("X-Error-Message", "")[:_LONGEST_WORD]
+    word = answer.headers.get("X-Error-Message", "")[:_LONGEST_WORD].rstrip(".")
     said = f"{answer.host} answered HTTP {status}" + (f", {word}" if word else "")
+    hint = f"; {origin.hint}" if origin.hint else ""
     if status in (401, 403):
-        hint = f"; {origin.hint}" if origin.hint else ""
         raise AccessDenied(f"{origin.name}: access denied: {said}{hint}")
     if status in (404, 410):
-        raise NotFound(f"{origin.name}: not there: {said}")
+        what = "deleted" if status == 410 else "not there"
+        # So the Hub says of what the token may not see.
+        is_hidden = answer.headers.get("X-Error-Code") == "RepoNotFound"
+        raise NotFound(f"{origin.name}: {what}: {said}{hint if is_hidden else ''}")
     if status in _TRANSIENT:
         raise Transient(said, asked_wait(status, answer.headers))
     raise Unreadable(f"{origin.name}: {said}")

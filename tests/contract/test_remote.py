@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import shutil
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import fsspec
 import pytest
+from huggingface_hub import constants
 
 from shardfs.cache.cached import Blobs
 from shardfs.cache.disk import BLOCKS, DiskCache, Room
@@ -17,10 +19,18 @@ from shardfs.sources._ranges import RangeBlob
 from shardfs.sources._web import Origin, Web
 from shardfs.sources.fsspec_source import FsspecStore
 from shardfs.sources.http import HttpStore
+from shardfs.sources.hub import open_source as open_hub
+from shardfs.sources.zenodo import open_source as open_zenodo
 from tests.contract.blobs import CONTENT, BlobContract
 from tests.contract.stores import FILES, FolderStoreContract
+from tests.fake_bucket import NAME as BUCKET
+from tests.fake_bucket import FakeBucket
+from tests.fake_hub import FakeHub
+from tests.hub_repos import NAME as REPOSITORY
+from tests.hub_repos import SOURCE, Repository, fresh
 from tests.remote_fakes import RemoteBytes, means, open_in
 from tests.web_server import WebServer
+from tests.zenodo_server import SHAPES, ZenodoServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -122,6 +132,101 @@ class TestCachedFsspecStore(FolderStoreContract):
     @pytest.fixture
     def store(self, bucket: FsspecStore, tmp_path: Path) -> Store:
         return cached(bucket, Options(), Memory(1 << 20), Room(tmp_path, 1 << 20))
+
+
+@pytest.fixture(scope="module")
+def hub_server() -> Iterator[FakeHub]:
+    with FakeHub(".") as hub:
+        yield hub
+
+
+@pytest.fixture(params=[1000, 2], ids=["few pages", "many pages"])
+def hub(
+    request: pytest.FixtureRequest,
+    hub_server: FakeHub,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> FakeHub:
+    hub = fresh(hub_server, tmp_path, monkeypatch)
+    hub.page_size = request.param
+    Repository(tmp_path / "hub", {**FILES, **{f"up/{path}": FILES[path] for path in FILES}})
+    return hub
+
+
+class TestHubStore(FolderStoreContract):
+    """In a folder, which is that of what is named in it."""
+
+    @pytest.fixture
+    def store(self, hub: FakeHub) -> Iterator[Store]:
+        store, _ = open_hub(f"{SOURCE}/up/ten-bytes", Options())
+        yield store
+        store.close()
+
+
+class TestCachedHubStore(FolderStoreContract):
+    """All there is, as far as that is a few pages."""
+
+    @pytest.fixture(params=[True, False], ids=["disk", "no disk"])
+    def store(
+        self, hub: FakeHub, tmp_path: Path, request: pytest.FixtureRequest
+    ) -> Iterator[Store]:
+        shutil.rmtree(tmp_path / "hub" / REPOSITORY / "up")
+        room = Room(tmp_path / "cache", 1 << 20) if request.param else None
+        store = cached(open_hub(SOURCE, Options())[0], Options(), Memory(1 << 20), room)
+        yield store
+        store.close()
+
+
+class TestBucketStore(FolderStoreContract):
+    """In the top folder, or another one."""
+
+    @pytest.fixture(params=["", "/up/x", "cached"])
+    def store(
+        self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+    ) -> Iterator[Store]:
+        folder = "up/" if request.param == "/up/x" else ""
+        files = {f"{folder}{path}": content for path, content in FILES.items()}
+        with FakeBucket(files, page_size=4) as bucket:
+            monkeypatch.setattr(constants, "ENDPOINT", bucket.url)
+            path = request.param.removeprefix("cached")
+            store: Any = open_hub(f"hf://buckets/{BUCKET}{path}", Options())[0]
+            if request.param == "cached":
+                store = cached(store, Options(), Memory(1 << 20), None)
+            yield store
+            store.close()
+
+
+@pytest.fixture(params=SHAPES)
+def zenodo(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[ZenodoServer]:
+    files = {**FILES, **{f"up/{path}": FILES[path] for path in FILES}}
+    with ZenodoServer(files, shape=request.param) as server:
+        monkeypatch.setenv("SHARDFS_ZENODO_URL", server.url)
+        monkeypatch.delenv("ZENODO_TOKEN", raising=False)
+        yield server
+
+
+class TestZenodoStore(FolderStoreContract):
+    """In a folder, which is that of what is named in it."""
+
+    @pytest.fixture
+    def store(self, zenodo: ZenodoServer) -> Iterator[Store]:
+        store, _ = open_zenodo("zenodo:123/up/ten-bytes", Options())
+        yield store
+        store.close()
+
+
+class TestCachedZenodoStore(FolderStoreContract):
+    @pytest.fixture(params=[True, False], ids=["disk", "no disk"])
+    def store(
+        self, zenodo: ZenodoServer, tmp_path: Path, request: pytest.FixtureRequest
+    ) -> Iterator[Store]:
+        zenodo.contents = dict(FILES)
+        room = Room(tmp_path / "cache", 1 << 20) if request.param else None
+        store = cached(open_zenodo("zenodo:123", Options())[0], Options(), Memory(1 << 20), room)
+        yield store
+        store.close()
 
 
 class TestRangeBlob(BlobContract):

@@ -15,6 +15,7 @@ from shardfs.names import (
     split_extension,
     to_bytes,
     with_extension,
+    without_secrets,
     without_suffix,
 )
 
@@ -131,3 +132,17 @@ def test_expand_braces(pattern: str, names: list[str]) -> None:
 def test_braces_do_not_explode(pattern: str) -> None:
     with pytest.raises(UsageError, match="spells more than"):
         expand_braces(pattern)
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        ("https://me:PW@h/x?Signature=1", "https://h/x"),
+        ("zenodo:123/a.zip?token=1", "zenodo:123/a.zip"),
+        ("10.5281/zenodo.123?token=1", "10.5281/zenodo.123"),
+        ("/data/x-?.tar", "/data/x-?.tar"),
+        ("x-?.tar", "x-?.tar"),
+    ],
+)
+def test_sources_are_shown_without_what_is_secret(source: str, shown: str) -> None:
+    assert without_secrets(source) == shown

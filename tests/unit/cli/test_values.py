@@ -96,7 +96,15 @@ def test_paths_are_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize(
     "source",
-    ["hf://datasets/a/b@main/c", "http://h/x-{0..3}.tar", "zenodo:123", "10.5281/zenodo.123"],
+    [
+        "hf://datasets/a/b@main/c",
+        "http://h/x-{0..3}.tar",
+        "s3://bucket/x",
+        "file:///data",
+        "zenodo:123",
+        "doi:10.5281/zenodo.123",
+        "10.5281/zenodo.123",
+    ],
 )
 def test_what_lies_elsewhere_stays_as_it_is(source: str) -> None:
     assert values.parse_source(source) == source
@@ -105,5 +113,5 @@ def test_what_lies_elsewhere_stays_as_it_is(source: str) -> None:
 def test_local_sources_are_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "zenodo:123").mkdir()
-    for source in ("ds", "shard-{000..099}.tar", "*.parquet", "zenodo:123"):
+    for source in ("ds", "shard-{000..099}.tar", "*.parquet", "zenodo:123", "a:b", "10.1234/x"):
         assert values.parse_source(source) == f"{tmp_path}/{source}"

@@ -198,7 +198,7 @@ def test_a_server_that_goes_on_is_given_any_number_of_tries(web: Web, server: We
         ({"status": 401}, AccessDenied, "access denied: 127.0.0.1", 1),
         ({"status": 403}, AccessDenied, "HTTP 403, set HF_TOKEN", 1),
         ({"status": 404}, NotFound, "not there", 1),
-        ({"status": 410}, NotFound, "not there", 1),
+        ({"status": 410}, NotFound, "deleted", 1),
         ({"status": 400}, Unreadable, "HTTP 400", 1),
         ({"status": 501}, Unreadable, "HTTP 501", 1),
         ({"status": 304}, Unreadable, "HTTP 304", 1),

@@ -23,6 +23,11 @@ from shardfs.sources._waits import LONGEST, Gates, Transient, Tries, asked_wait
         (200, {"RateLimit": '"api";r=299;t=3'}, None),
         (200, {"RateLimit": '"api";r=10;t=3'}, None),
         (429, {"RateLimit": "nonsense"}, None),
+        (200, {"X-RateLimit-Remaining": "0", "Retry-After": "7"}, 7),
+        (200, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1"}, 0),
+        (200, {"X-RateLimit-Remaining": "0"}, None),
+        (200, {"X-RateLimit-Remaining": "1", "X-RateLimit-Reset": "1", "Retry-After": "7"}, None),
+        (404, {"X-RateLimit-Remaining": "10", "X-RateLimit-Reset": "1"}, None),
     ],
 )
 def test_waits_that_servers_ask_for(
@@ -36,9 +41,10 @@ def test_waits_until_a_moment() -> None:
         {"Retry-After": formatdate(time.time() + 100, usegmt=True)},
         {"X-RateLimit-Reset": str(int(time.time()) + 100)},
     ):
-        wait = asked_wait(429, headers)
-        assert wait is not None
-        assert 95 < wait <= 101
+        for status, spent in ((429, {}), (206, {"X-RateLimit-Remaining": "0"})):
+            wait = asked_wait(status, {**headers, **spent})
+            assert wait is not None
+            assert 95 < wait <= 101
     for headers in (
         {"Retry-After": formatdate(time.time() - 100, usegmt=True)},
         {"X-RateLimit-Reset": "1"},

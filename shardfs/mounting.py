@@ -194,18 +194,18 @@ def _plant(
     """
     options, journal = workshop.options, workshop.journal
     store = WithArchives(store, workshop)
+    version = _top(store).version
     if len(names) == 1 and store.stat(names[0]).is_dir:  # also an archive
         store, names = SubStore(store, names[0]), []
-    here = _top(store)
     presenter = Presenter(workshop.memory, raw=options.raw)
     shards = ShardSpace(presenter, journal, options, workshop.index)
     shown = Selection(store, names) if names else store
-    top = Folder("", shown, here.mtime_ns, named=bool(names), files=files)
+    top = Folder("", shown, _top(store).mtime_ns, named=bool(names), files=files)
     folders = FolderSpace(top, shards, workshop)
     _check(folders, without_secrets(source), named=bool(names))
 
     def info() -> Mapping[str, object]:
-        revision = {"revision": here.version} if here.version else {}
+        revision = {"revision": version} if version else {}
         mode = {"layout": options.layout, "raw": options.raw}
         return {"source": store.url, **revision, **mode, **shards.info()}
 

@@ -46,6 +46,8 @@ class FastLoop:
     def __init__(self) -> None:
         self.waiting = 0
         """How many requests wait for a thread. While there are any, the loop does not linger at the device."""
+        self.ended = trio.Event()
+        """Set when there is nothing mounted any more, though requests may still be under way."""
         self._poll = select.poll()
         self._devices: list[int] = []  # the one device, once it is known
         self._row = 0
@@ -68,8 +70,15 @@ class FastLoop:
         self._found = bool(self._devices) and self._row < _IN_A_ROW and self._comes()
         return self._found
 
+    def _is_there(self) -> bool:
+        """Whether a request is there, or the end of all."""
+        found = self._poll.poll(0)
+        if found and found[0][1] & select.POLLERR:
+            self.ended.set()
+        return bool(found)
+
     def _comes(self) -> bool:
-        if self._poll.poll(0):
+        if self._is_there():
             return True
         if self.waiting:
             return False
@@ -95,7 +104,7 @@ class FastLoop:
             self._poll.register(device, select.POLLIN)
         self._row = 0
         # Another task may have taken the request that woke this one: a read would then block the whole loop.
-        while not self._poll.poll(0):
+        while not self._is_there():
             await trio.lowlevel.wait_readable(device)
 
 

@@ -31,7 +31,7 @@ _STOP = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 # Tasks that wait for requests, at least and at most. A few at hand save starting one for each burst; the upper bound
 # only has to exceed what the kernel sends at a time, since tasks that wait for a thread cost next to nothing.
 _MIN_TASKS, _MAX_TASKS = 8, 1000
-# Seconds that requests under way get to end after a signal.
+# Seconds that requests under way get to end after a signal or an unmount.
 _GRACE = 0.5
 
 
@@ -56,7 +56,7 @@ def mount(tree: Tree, mountpoint: Path, settings: MountOptions, ready: Callable[
             except RuntimeError as error:
                 raise refusal(str(mountpoint), words() or str(error)) from error
         try:
-            trio.run(_serve, mountpoint, settings, ready)
+            trio.run(_serve, mountpoint, settings, ready, loop.ended)
         finally:
             pyfuse3.close(unmount=True)
     finally:
@@ -76,11 +76,14 @@ def _option(name: str, value: str) -> str:
     return f"{name}=" + re.sub(r"([\\,])", r"\\\1", value)
 
 
-async def _serve(mountpoint: Path, settings: MountOptions, ready: Callable[[], None]) -> None:
+async def _serve(
+    mountpoint: Path, settings: MountOptions, ready: Callable[[], None], ended: trio.Event
+) -> None:
     async with trio.open_nursery() as nursery:
         with trio.open_signal_receiver(*_STOP) as signals:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP)
             nursery.start_soon(_end_on_signal, signals, nursery.cancel_scope)
+            nursery.start_soon(_end_with_mount, ended, nursery.cancel_scope)
             nursery.start_soon(_announce, mountpoint, settings, ready)
             await pyfuse3.main(_MIN_TASKS, _MAX_TASKS)
             nursery.cancel_scope.cancel()
@@ -92,6 +95,13 @@ async def _end_on_signal(signals: object, scope: trio.CancelScope) -> None:
         pyfuse3.terminate()
         await trio.sleep(_GRACE)
         scope.cancel()
+
+
+async def _end_with_mount(ended: trio.Event, scope: trio.CancelScope) -> None:
+    """Wait no longer for requests whose answers nobody takes any more."""
+    await ended.wait()
+    await trio.sleep(_GRACE)
+    scope.cancel()
 
 
 async def _announce(mountpoint: Path, settings: MountOptions, ready: Callable[[], None]) -> None:

@@ -35,7 +35,8 @@ class Downloads:
         self._name, self._type = place.name, place.kind.removesuffix("s")
         self._root = Path(constants.HF_HUB_CACHE)
         self._folder = self._root / repo_folder_name(repo_id=self._name, repo_type=self._type)
-        self._revision, self._is_bucket = place.revision or "main", place.is_bucket
+        self._revision, self._lead = place.revision or "main", place.lead
+        self._is_bucket = place.is_bucket
 
     def state(self) -> State | None:
         """The commit that was downloaded last of the revision, if there is one."""
@@ -46,13 +47,18 @@ class Downloads:
         return None
 
     def entries(self, state: State) -> list[Entry]:
-        """All files of a commit as far as they are known: those that are there, or all if somebody has listed them."""
+        """All files of a commit as far as they are known: those that are there, or all if somebody has listed them.
+
+        Only those in the folder of the place, by their paths in there.
+        """
         tree = self._folder / "trees" / f"{state.commit}.json"
         try:
             files = json.loads(tree.read_bytes())["files"]
-            return [_entry(path, facts, state.mtime_ns) for path, facts in files.items()]
+            known = [_entry(path, facts, state.mtime_ns) for path, facts in files.items()]
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            return list(self._downloaded(state))
+            known = list(self._downloaded(state))
+        here = [entry for entry in known if entry.path.startswith(self._lead)]
+        return [entry.at(entry.path.removeprefix(self._lead)) for entry in here]
 
     def open(self, commit: str, path: str, entry: Entry) -> Blob | None:
         """The file *path* of a commit if it is there and is *entry*."""
@@ -100,7 +106,9 @@ def _digest(file: str | Path) -> str:
 
 def _entry(path: str, facts: Any, mtime_ns: int) -> Entry:
     """An entry of a tree file. Raises KeyError, TypeError, ValueError where it is none."""
-    size, version = int(facts["size"]), facts.get("lfs_sha256") or facts["blob_id"]
-    if size < 0 or "/".join(safe_parts(path) or ()) != path or not isinstance(version, str):
+    size, version = facts["size"], facts.get("lfs_sha256") or facts["blob_id"]
+    if type(size) is not int or not 0 <= size < 1 << 63 or not isinstance(version, str):
+        raise ValueError(path)
+    if not path or "/".join(safe_parts(path) or ()) != path:
         raise ValueError(path)
     return Entry(path, size, mtime_ns, version)

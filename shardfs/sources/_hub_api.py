@@ -63,6 +63,11 @@ class Place:
     def is_bucket(self) -> bool:
         return self.kind == "buckets"
 
+    @property
+    def lead(self) -> str:
+        """What the paths in the repository begin with of all that is in the folder."""
+        return f"{self.folder}/" if self.folder else ""
+
     def inside(self, path: str) -> str:
         """The path in the repository of *path* in the folder."""
         return f"{self.folder}/{path}".strip("/")
@@ -166,10 +171,9 @@ def _json(body: bytes, place: Place) -> Any:
 def _entry(item: Mapping[str, Any], place: Place, mtime_ns: int) -> Entry | None:
     """None for what is neither file nor folder, lies elsewhere, or whose name can't be one."""
     path, size = item.get("path"), item.get("size")
-    lead = f"{place.folder}/" if place.folder else ""
-    if not (isinstance(path, str) and path.startswith(lead)):
+    if not (isinstance(path, str) and path.startswith(place.lead)):
         return None
-    path = from_bytes(to_bytes(path[len(lead) :]))
+    path = from_bytes(to_bytes(path[len(place.lead) :]))
     if not path or "/".join(safe_parts(path) or ()) != path:
         return None
     mtime_ns = _mtime(item.get("mtime")) or mtime_ns

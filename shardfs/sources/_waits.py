@@ -63,19 +63,21 @@ class Gates:
     """Hosts that asked for a pause. Closing lets nobody through any more."""
 
     def __init__(self) -> None:
-        self._until: dict[str, float] = {}
+        # By host: until when, and how many seconds that was from when it asked.
+        self._pauses: dict[str, tuple[float, float]] = {}
         self._closed = threading.Event()
 
     def shut(self, host: str, seconds: float) -> None:
         """Let nobody to *host* for so long."""
-        until = time.monotonic() + seconds
-        self._until[host] = max(until, self._until.get(host, 0.0))
+        pause = time.monotonic() + seconds, seconds
+        self._pauses[host] = max(pause, self._pauses.get(host, pause))
 
     def pass_through(self, host: str) -> None:
         """Wait until requests to *host* may go on. Raises Unreadable where that is too long, or never."""
-        left = self._until.get(host, 0.0) - time.monotonic()
-        if left > LONGEST:
-            raise Unreadable(f"{host} asks to wait {left:.0f} seconds before the next request")
+        until, seconds = self._pauses.get(host, (0.0, 0.0))
+        left = until - time.monotonic()
+        if left > LONGEST:  # in the same words until it is over
+            raise Unreadable(f"{host} asks to wait {seconds:.0f} seconds before the next request")
         self.sleep(left + random.uniform(0, _SPREAD) if left > 0 else 0.0)
 
     def sleep(self, seconds: float) -> None:

@@ -20,7 +20,7 @@ from cachetools import LRUCache
 from urllib3 import exceptions
 
 from shardfs.blob import may_wait
-from shardfs.errors import AccessDenied, NotFound, TooLarge, Unreadable, WouldBlock
+from shardfs.errors import AccessDenied, NotFound, TooLarge, Unreadable, WouldBlock, located
 from shardfs.sources._connections import Connections
 from shardfs.sources._waits import Gates, Transient, Tries, asked_wait
 
@@ -260,7 +260,8 @@ class Web:
             raise Unreadable(f"{origin.name}: offline")
         if urlsplit(target.url).scheme not in ("http", "https"):
             raise Unreadable(f"{origin.name}: redirects to what is no web server")
-        self._gates.pass_through(target.host)
+        with located(origin.name):
+            self._gates.pass_through(target.host)
         # Compressed, it would have other lengths and offsets.
         always = {"User-Agent": self._agent, "Accept-Encoding": "identity"}
         self.requests += 1

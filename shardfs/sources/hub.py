@@ -83,7 +83,9 @@ class HubStore:
         self.hub_rules = place.kind == "datasets" and not is_converted
         self._place, self._offline = place, options.offline
         self._web, self._downloads = Web(options), Downloads(place)
-        token = options.token or _token()
+        token = options.token or _token() or ""
+        if not re.fullmatch(r"[!-~]*", token):
+            raise UsageError("the token (HF_TOKEN or --token-file) has characters that none has")
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._states: Once[State] = Once()
 
@@ -168,13 +170,13 @@ class HubStore:
         self, url: str, path: str = "", body: bytes | None = None, kind: str = "", linked: str = ""
     ) -> Origin:
         headers = {**self._headers, "Content-Type": kind} if kind else self._headers
-        who = "has no access to it" if self._headers else "is missing (HF_TOKEN or --token-file)"
+        who = "has no access to it" if self._headers else "is missing"
         return Origin(
             url=url,
             name=f"{self.url}/{path}".rstrip("/"),
             headers=headers,
             linked=linked,
-            hint=f"if {self._place.page} is private or gated, the token {who}",
+            hint=f"if {self._place.page} is private or gated, the token {who} (HF_TOKEN, --token-file)",
             body=body,
         )
 

@@ -1,4 +1,4 @@
-"""Zenodo on this machine, and stores that are closed in the end."""
+"""Zenodo and the Hub on this machine, and stores that are closed in the end."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import pytest
 
 from shardfs.options import Options
 from shardfs.sources import _waits, zenodo
+from tests.fake_hub import FakeHub
+from tests.hub_repos import TAR, Repository, fresh
 from tests.unit.sources.records import FILES, OpenRecord
 from tests.zenodo_server import ZenodoServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from shardfs.sources.zenodo import ZenodoStore
 
@@ -45,3 +48,21 @@ def open_record() -> Iterator[OpenRecord]:
     yield open_record
     for store in stores:
         store.close()
+
+
+@pytest.fixture(scope="module")
+def fake_hub() -> Iterator[FakeHub]:
+    with FakeHub(".") as hub:
+        yield hub
+
+
+@pytest.fixture
+def hub(fake_hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeHub:
+    """The Hub that this process knows. Nobody has to wait long between two tries."""
+    monkeypatch.setattr(_waits, "_FIRST", 0.002)
+    return fresh(fake_hub, tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def repository(hub: FakeHub, tmp_path: Path) -> Repository:
+    return Repository(tmp_path / "hub", {"data/x.tar": TAR, "data/y.tar": TAR, "notes": b"notes"})

@@ -67,6 +67,8 @@ bench: setup-dev $(PEERS)/.installed
 	$(BIN)/python -m benchmarks.litdata
 	$(BIN)/python -m benchmarks.tars --ratarmount $(PEERS)/bin/ratarmount
 	$(BIN)/python -m benchmarks.huggingface --datasets-python $(PEERS)/bin/python
+	@$(call install,curl)
+	$(BIN)/python -m benchmarks.remote --peers-python $(PEERS)/bin/python
 
 clean:
 	rm -rf $(VENV) $(PEERS) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

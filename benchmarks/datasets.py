@@ -138,26 +138,27 @@ def _write_index(
 _FIELDS = {"image": "jpeg", "label": "int", "caption": "str"}
 # Their repetition lies further apart than zstd looks back (2 MB at this level), so that chunks hardly compress.
 _PICTURES = 512
-# Random colours of so many pixels a side, blown up and compressed to about 24 KB.
-_GRAIN, _SIDE, _QUALITY = 64, 256, 85
+GRAIN = 64
+"""Random colours of so many pixels a side, blown up and compressed, are about 24 KB."""
+_SCALE, _QUALITY = 4, 85
 
 
 @lru_cache(maxsize=1)
-def _pictures() -> tuple[bytes, ...]:
-    return tuple(map(_picture, range(_PICTURES)))
+def _pictures(grain: int) -> tuple[bytes, ...]:
+    return tuple(_picture(seed, grain) for seed in range(_PICTURES))
 
 
-def _picture(seed: int) -> bytes:
-    noise = random.Random(seed).randbytes(3 * _GRAIN * _GRAIN)
-    small, file = Image.frombytes("RGB", (_GRAIN, _GRAIN), noise), io.BytesIO()
-    picture = small.resize((_SIDE, _SIDE), Image.Resampling.BILINEAR)
+def _picture(seed: int, grain: int) -> bytes:
+    noise = random.Random(seed).randbytes(3 * grain * grain)
+    small, file = Image.frombytes("RGB", (grain, grain), noise), io.BytesIO()
+    picture = small.resize((_SCALE * grain, _SCALE * grain), Image.Resampling.BILINEAR)
     picture.save(file, "JPEG", quality=_QUALITY)
     return file.getvalue()
 
 
-def image(number: int) -> bytes:
+def image(number: int, grain: int = GRAIN) -> bytes:
     """A JPEG that no other record has: the number is in a comment segment behind the first marker."""
-    picture, comment = _pictures()[number % _PICTURES], b"record %08d" % number
+    picture, comment = _pictures(grain)[number % _PICTURES], b"record %08d" % number
     segment = b"\xff\xfe" + struct.pack(">H", len(comment) + 2) + comment
     return picture[:2] + segment + picture[2:]
 
@@ -170,15 +171,15 @@ def caption(number: int) -> str:
     return f"record {number}: colours at random, número {number * 37 % 1000}"
 
 
-def _image_record(number: int) -> bytes:
-    return _record(image(number), struct.pack("<q", label(number)), caption(number).encode())
+def _image_record(number: int, grain: int = GRAIN) -> bytes:
+    return _record(image(number, grain), struct.pack("<q", label(number)), caption(number).encode())
 
 
-def _chunks(records: int, chunk_bytes: int) -> Iterator[range]:
+def _chunks(records: int, chunk_bytes: int, grain: int = GRAIN) -> Iterator[range]:
     """The numbers of the records of each chunk."""
     first = size = 0
     for number in range(records):
-        length = len(_image_record(number)) + _U32
+        length = len(_image_record(number, grain)) + _U32
         if size and size + length > chunk_bytes:
             yield range(first, number)
             first, size = number, 0
@@ -186,13 +187,15 @@ def _chunks(records: int, chunk_bytes: int) -> Iterator[range]:
     yield range(first, records)
 
 
-def images(work: Path, packing: Packing, records: int, chunk_bytes: int) -> Path:
-    """A dataset of *records* images of about 25 KB, each with a label and a caption, in chunks of *chunk_bytes*."""
+def images(
+    work: Path, packing: Packing, records: int, chunk_bytes: int, grain: int = GRAIN
+) -> Path:
+    """A dataset of *records* images of *grain*, each with a label and a caption, in chunks of *chunk_bytes*."""
 
     def make(folder: Path) -> None:
         entries = []
-        for number, members in enumerate(_chunks(records, chunk_bytes)):
-            content = [_image_record(member) for member in members]
+        for number, members in enumerate(_chunks(records, chunk_bytes, grain)):
+            content = [_image_record(member, grain) for member in members]
             path = folder / f"chunk-0-{number}.bin"
             write = _write_frames if packing is Packing.ZSTD_BATCH else _write_chunk
             size = write(path, content)
@@ -201,7 +204,13 @@ def images(work: Path, packing: Packing, records: int, chunk_bytes: int) -> Path
             entries.append(_entry(path.name, len(members), size))
         _write_index(folder, entries, _FIELDS, packing)
 
-    return made(work / f"images-{packing.value}-{records}-{chunk_bytes}-v{_VERSION}", make)
+    name = f"images-{packing.value}-{records}-{chunk_bytes}{of_grain(grain)}-v{_VERSION}"
+    return made(work / name, make)
+
+
+def of_grain(grain: int) -> str:
+    """The part of a folder's name that tells images of another *grain* than most apart."""
+    return "" if grain == GRAIN else f"-{grain}"
 
 
 def _compress(path: Path) -> Path:

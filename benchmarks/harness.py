@@ -21,10 +21,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 # Seconds that a mount may take to be ready, and a daemon to end.
 _PATIENCE = 60.0
@@ -64,8 +65,10 @@ class Mount:
 
 
 @contextmanager
-def shardfs(source: Path, *options: str) -> Iterator[Mount]:
-    """*source* mounted by shardfs, whose disk cache is empty at first."""
+def shardfs(
+    source: Path | str, *options: str, given: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[Mount]:
+    """*source* mounted by shardfs, whose disk cache is empty at first; *given* is for its environment."""
     program = str(Path(sysconfig.get_path("scripts")) / "shardfs")
     with (
         tempfile.TemporaryDirectory() as name,
@@ -79,6 +82,7 @@ def shardfs(source: Path, *options: str) -> Iterator[Mount]:
             "NOTIFY_SOCKET": str(folder / "ready"),
             "XDG_CACHE_HOME": str(folder / "cache"),
             "XDG_RUNTIME_DIR": str(folder),
+            **given,
         }
         place = folder / "mnt"
         command = [program, "mount", "-f", "--quiet", *options, str(source), str(place)]
@@ -173,7 +177,10 @@ def _end(daemon: subprocess.Popen[bytes], place: Path) -> None:
 
 
 class Sample(NamedTuple):
-    """One repeat: how long it took, and how much was done (bytes, entries), which must be the same on both sides."""
+    """One repeat: how long it took, and how much was done (bytes, entries), which must be the same on all sides.
+
+    0 is for a side that does not tell, or does more.
+    """
 
     seconds: float
     done: int = 0
@@ -194,17 +201,22 @@ class Pairs:
 
 def pairs(repeats: int, ours: Callable[[], Sample], theirs: Callable[[], Sample]) -> Pairs:
     """*repeats* pairs of both, each pair in the other order than the one before."""
-    first, second = [], []
+    return Pairs(*rounds(repeats, (ours, theirs)))
+
+
+def rounds(repeats: int, sides: Sequence[Callable[[], Sample]]) -> list[tuple[float, ...]]:
+    """The seconds of each of the *sides*, done in turn, each time in the other order than the time before."""
+    took: list[list[float]] = [[] for _ in sides]
     for number in range(repeats):
-        if number % 2:
-            b, a = theirs(), ours()
-        else:
-            a, b = ours(), theirs()
-        if a.done != b.done:
-            raise RuntimeError(f"not the same was done: {a.done} here, {b.done} there")
-        first.append(a.seconds)
-        second.append(b.seconds)
-    return Pairs(tuple(first), tuple(second))
+        order = list(enumerate(sides))[:: -1 if number % 2 else 1]
+        done = set()
+        for side, once in order:
+            sample = once()
+            took[side].append(sample.seconds)
+            done.add(sample.done)
+        if len(done - {0}) > 1:
+            raise RuntimeError(f"not all sides did the same: {sorted(done)}")
+    return [tuple(seconds) for seconds in took]
 
 
 # --- the table ---------------------------------------------------------------------------------------------

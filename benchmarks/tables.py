@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from benchmarks.datasets import caption, image, label, made
+from benchmarks.datasets import GRAIN, caption, image, label, made, of_grain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,32 +29,35 @@ def image_name(number: int) -> str:
     return f"{number:06d}.jpg"
 
 
-def images(work: Path, records: int) -> Path:
+def images(work: Path, records: int, grain: int = GRAIN) -> Path:
     """A folder with ``images.parquet`` as pyarrow writes it when it is told nothing: snappy, one row group."""
 
     def make(folder: Path) -> None:
         numbers = range(records)
         columns = {
             "path": pa.array(map(image_name, numbers), pa.string()),
-            "content": pa.array(map(image, numbers), pa.binary()),
+            "content": pa.array((image(number, grain) for number in numbers), pa.binary()),
             "label": pa.array(map(label, numbers), pa.int64()),
             "caption": pa.array(map(caption, numbers), pa.string()),
         }
         parquet.write_table(pa.table(columns), folder / "images.parquet")
 
-    return made(work / f"parquet-images-{records}-v{_VERSION}", make)
+    return made(work / f"parquet-images-{records}{of_grain(grain)}-v{_VERSION}", make)
 
 
-def images_by_datasets(work: Path, records: int, python: str, version: str) -> Path:
+def images_by_datasets(
+    work: Path, records: int, python: str, version: str, grain: int = GRAIN
+) -> Path:
     """The same records in ``images.parquet`` as Hugging Face's library writes it; *python* has that in this version."""
-    source = images(work, records) / "images.parquet"
+    source = images(work, records, grain) / "images.parquet"
 
     def make(folder: Path) -> None:
         # -I: `import datasets` must not find the module of that name beside the program.
         command = [python, "-I", str(_WRITER), str(source), str(folder / "images.parquet")]
         subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
 
-    return made(work / f"datasets-{version}-images-{records}-v{_VERSION}", make)
+    name = f"datasets-{version}-images-{records}{of_grain(grain)}-v{_VERSION}"
+    return made(work / name, make)
 
 
 # --- many rows ---------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from shardfs.errors import Corrupt, ShardfsError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 
 @runtime_checkable
@@ -212,6 +212,9 @@ class Stored:
         """
         return False
 
+    def expect(self, spans: Iterable[tuple[int, int]], /) -> None:
+        """Have the parts (offset, length) come that are read next; here, nothing is far enough to be worth it."""
+
 
 def read_into(blob: Blob, offset: int, target: memoryview) -> memoryview:
     """What ``blob.read(offset, len(target))`` gives; in *target*, if it comes straight from a file at hand.
@@ -227,6 +230,19 @@ def read_into(blob: Blob, offset: int, target: memoryview) -> memoryview:
         if end - begin == length and parent.fill(begin, target[:length]):
             return target[:length]
     return blob.read(offset, len(target))
+
+
+def expect(blob: Blob, spans: Iterable[tuple[int, int]]) -> None:
+    """Say which parts (offset, length) of *blob* are read next, so that they come together if they are far away.
+
+    Then no more than these comes, and does so meanwhile. Where it is no use, *spans* is not even looked at.
+    """
+    if type(blob) is Slice:
+        shift, size, blob = blob.start, blob.length, blob.parent
+        inner = ((shift + at, min(length, size - at)) for at, length in spans if 0 <= at < size)
+        expect(blob, inner)
+    elif isinstance(blob, Stored):
+        blob.expect(spans)
 
 
 def stored_at(blob: Blob) -> int | None:

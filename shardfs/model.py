@@ -118,6 +118,13 @@ class RemoteStore(Store, Protocol):
         """The file *entry* where this machine has that very version of it already, so that it need not be fetched."""
         ...
 
+    def recall(self, path: str, /) -> None:
+        """Take note that a mount before has asked for *path*.
+
+        So its bytes may be at hand, and none need come along when the store is asked for it now.
+        """
+        ...
+
     def blob(self, entry: Entry, /) -> RemoteBlob:
         """The file *entry*, as ``stat`` described it, in this very version. Makes no request."""
         ...

@@ -95,6 +95,7 @@ class RemoteFiles(MemoryStore):
         self._known = MemoryStore({})
         self._known.files = self.files
         self.asked: list[str] = []
+        self.recalled: list[str] = []
         self.error: ShardfsError | None = None
         self.closed = False
         self.version = ""
@@ -123,6 +124,9 @@ class RemoteFiles(MemoryStore):
 
     def at_hand(self, entry: Entry, /) -> Blob | None:
         return self.copies.get(entry.path)
+
+    def recall(self, path: str, /) -> None:
+        self.recalled.append(path)
 
     def blob(self, entry: Entry, /) -> RemoteBytes:
         return self.blobs.setdefault(entry.path, RemoteBytes(self.files[entry.path]))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from weakref import WeakValueDictionary
 
 from shardfs.blob import read_all
+from shardfs.cache.readahead import Cursors
 from shardfs.errors import ShardfsError, Unexpected, Unreadable
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class Table:
     def __init__(self, file: File, keep: Keep, counter: Counter, share: int) -> None:
         """Fetch by *share* requests at a time."""
         self.file, self.share, self._counter = file, share, counter
-        self.slots = threading.Semaphore(share)
+        self.slots, self.cursors = threading.Semaphore(share), Cursors()
         self._memory, self._offline = keep.memory, keep.offline
         self._disk = keep.disk if file.key else None
         self.count = -(-file.size // BLOCK)

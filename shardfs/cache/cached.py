@@ -10,19 +10,19 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from shardfs.blob import Stored, clip, may_wait
 from shardfs.cache.blocks import BLOCK, Block, Claims, Counter, File, Keep, Table, runs, unexpected
-from shardfs.cache.readahead import Cursors, Shares
 from shardfs.errors import ShardfsError, WouldBlock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from concurrent.futures import Future
 
-    from shardfs.cache.readahead import Cursor
+    from shardfs.cache.readahead import Cursor, Shares
     from shardfs.cache.workers import Workers
     from shardfs.model import RemoteBlob
 
@@ -55,7 +55,7 @@ class CachedBlob(Stored):
 
     def __init__(self, table: Table, means: Means) -> None:
         self._table, self._means = table, means
-        self._cursors = Cursors()
+        self._cursors = table.cursors
 
     def size(self) -> int:
         return self._table.file.size
@@ -80,6 +80,27 @@ class CachedBlob(Stored):
         pieces[0] = pieces[0][start - first * BLOCK :]
         return pieces[0] if len(pieces) == 1 else memoryview(b"".join(pieces))
 
+    def expect(self, spans: Iterable[tuple[int, int]], /) -> None:
+        """Have the parts (offset, length) come, and nothing beside them. Waits only where no worker is free."""
+        table = self._table
+        # Where requests are scarce, each read has to bring more than it knows of.
+        if self._means.keep.offline or table.file.least > _ALONG or not may_wait():
+            return
+        wanted = (number for span in spans for number in self._missing(*span))
+        _, mine = table.claim(set(islice(wanted, _MANY)))
+        self._send_for(mine)
+
+    def _missing(self, offset: int, length: int) -> Iterator[int]:
+        """The missing blocks of a part; if there are any and reading goes on in order, also those that come along."""
+        start, stop = clip(offset, length, self._table.file.size)
+        numbers = range(start // BLOCK, -(-stop // BLOCK) if start < stop else 0)
+        missing = [number for number in numbers[:_MANY] if not self._table.is_there(number)]
+        yield from missing
+        cursor = self._cursors.near(start, stop) if missing else None
+        if cursor is not None:
+            along = min(self._wanted(cursor), _ALONG) // BLOCK
+            yield from self._neighbours(missing, len(missing) + along)
+
     def _wanted(self, cursor: Cursor) -> int:
         """How many bytes to have ahead of *cursor*."""
         wanted = cursor.wanted()
@@ -98,14 +119,23 @@ class CachedBlob(Stored):
                 most = max(table.file.least, len(missing) * BLOCK + min(ahead, _ALONG))
                 _, more = table.claim(self._neighbours(list(missing), -(-most // BLOCK)))
                 cursor.asked = max(cursor.asked, (max((*missing, *more)) + 1) * BLOCK)
-            for piece in self._pieces({**missing, **more}):
-                if not self._hand_over(partial(table.fetch, piece)):
-                    with table.slots:
-                        table.fetch(piece)
+            self._send_for({**missing, **more})
         except BaseException as error:  # nobody must wait for what nobody brings
             table.give_up({**mine, **more}, unexpected(table.file.name, error))
             raise
         return coming
+
+    def _send_for(self, claims: Claims) -> None:
+        """Have claimed blocks come: by workers, as far as any are free."""
+        table = self._table
+        try:
+            for piece in self._pieces(claims):
+                if not self._hand_over(partial(table.fetch, piece)):
+                    with table.slots:
+                        table.fetch(piece)
+        except BaseException as error:  # as in _bring
+            table.give_up(claims, unexpected(table.file.name, error))
+            raise
 
     def _neighbours(self, numbers: Sequence[int], most: int) -> list[int]:
         """Missing blocks behind the last of *numbers*, or before the first at the end of the file: *most* with them."""
@@ -130,7 +160,9 @@ class CachedBlob(Stored):
     def _piece(self, count: int) -> int:
         """How many of *count* blocks to fetch by one request."""
         share = self._table.share
-        return min(max(-(-count // share), _FEW), _MANY // share)
+        few = max(_FEW, -(-self._table.file.least // BLOCK))
+        parts = min(max(count // few, 1), share)
+        return min(max(-(-count // parts), 1), max(_MANY // share, few))
 
     def _hand_over(self, job: Callable[[], None]) -> bool:
         """Have a worker fetch blocks, if one is free and this file may have one more connection."""
@@ -152,7 +184,11 @@ class CachedBlob(Stored):
         """Have the blocks come that will be read next, if reading goes on as it did."""
         begin = max(cursor.at, cursor.asked)
         # A little is worth no request of its own: it comes along with what is read next.
-        if wanted <= _ALONG or begin - cursor.at > wanted // 2 or begin >= self.size():
+        if (
+            wanted <= max(_ALONG, self._table.file.least)
+            or begin - cursor.at > wanted // 2
+            or begin >= self.size()
+        ):
             return
         stop = min(-(-(cursor.at + wanted) // BLOCK), self._table.count)
         start = min(-(-begin // BLOCK), stop)

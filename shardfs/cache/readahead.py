@@ -6,8 +6,9 @@ import threading
 import time
 from dataclasses import dataclass
 
-# Steps of this many bytes forward still count as going on, so that a walk over the headers of an archive does.
-_NEAR = 1 << 20
+# Steps of this many bytes forward still count as going on, so that a walk over the headers of an archive does: with the
+# bytes that lie between, once there were so many reads.
+_NEAR, _STEPS = 1 << 20, 6
 # The shortest way, in reads and bytes, that shows a direction: a small record is no more than that.
 _READS, _RUN = 3, 256 << 10
 # What is fetched ahead until that much was read; then half as much as was read, and behind that as much again.
@@ -25,23 +26,27 @@ class Cursor:
 
     Attributes:
         at: the end of what was read last.
-        run: bytes that were gone over one after another up to there.
+        run: bytes that were gone over up to there.
+        last: how many of them the last read went over.
         reads: how many reads that were.
         asked: the end of what was fetched ahead.
     """
 
     at: int
     run: int = 0
+    last: int = 0
     reads: int = 0
     asked: int = 0
 
     def wanted(self) -> int:
         """How many bytes to have ahead of it."""
-        if self.reads < _READS or self.run < _RUN:
+        # However much the last read was: that reading goes on is known by what was before.
+        run = self.run - self.last
+        if self.reads < _READS or run < _RUN:
             return 0
-        if self.run < _SHORT_RUN:
+        if run < _SHORT_RUN:
             return _FIRST
-        return min(self.run // 2 if self.run < _LONG_RUN else self.run, _MOST)
+        return min(run // 2 if run < _LONG_RUN else run, _MOST)
 
 
 class Cursors:
@@ -51,18 +56,27 @@ class Cursors:
         self._cursors: list[Cursor] = []
         self._lock = threading.Lock()
 
+    def near(self, start: int, stop: int) -> Cursor | None:
+        """The cursor that a read from *start* to *stop* would move."""
+        return next(
+            (
+                cursor
+                for cursor in reversed(self._cursors)
+                if start <= cursor.at + _NEAR and stop >= cursor.at - _NEAR
+            ),
+            None,
+        )
+
     def move(self, start: int, stop: int) -> Cursor:
         """The cursor that has come to *stop* by a read from *start*; a new one where none was near."""
         with self._lock:
-            for cursor in reversed(self._cursors):
-                if start <= cursor.at + _NEAR and stop >= cursor.at - _NEAR:
-                    self._cursors.remove(cursor)
-                    break
-            else:
-                cursor = Cursor(start)
-            self._cursors = [*self._cursors[1 - _CURSORS :], cursor]
+            cursor = self.near(start, stop) or Cursor(start)
+            others = [other for other in self._cursors if other is not cursor]
+            self._cursors = [*others[1 - _CURSORS :], cursor]
             if stop > cursor.at:
-                cursor.run += stop - cursor.at
+                is_walk = cursor.reads >= _STEPS
+                cursor.last = stop - (cursor.at if is_walk else max(cursor.at, start))
+                cursor.run += cursor.last
                 cursor.reads += 1
                 cursor.at = stop
             return cursor

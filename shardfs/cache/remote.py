@@ -168,6 +168,8 @@ class CachedStore:
         before = self._kept(key)
         if self._offline or (before and key != self._top_key and self._version()):
             return _unpack(before, f"{self.url}/{path}")
+        if before:
+            self._store.recall(path)
         try:
             entries = ask(path)
         except NotFound:

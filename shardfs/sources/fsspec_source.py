@@ -1,7 +1,7 @@
 """Whatever fsspec opens: object stores, SFTP and the like, each by a driver of its own.
 
-The drivers retry on their own. None of them can be told which version of a file to read, so that each read is followed
-by a look whether the file is still the one that was seen.
+The drivers retry on their own. They can't be told which version of a file to read, so that each read is followed by a
+look whether the file is still the one that was seen; but for S3, of which we ask for just that version.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ from shardfs.errors import (
 from shardfs.model import Entry
 from shardfs.names import expand_braces, safe_parts, to_bytes, without_secrets
 from shardfs.registry import ARCHIVES, FORMATS
+from shardfs.sources._s3 import read_object, tag_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
     from fsspec import AbstractFileSystem
 
@@ -158,6 +159,9 @@ class FsspecStore:
     def at_hand(self, entry: Entry, /) -> None:
         """Nothing is."""
 
+    def recall(self, path: str, /) -> None:
+        """Nothing ever comes along."""
+
     def counts(self) -> Mapping[str, int]:
         return {"requests": self.requests, "bytes": self.bytes}
 
@@ -173,18 +177,37 @@ class FsspecStore:
 
     def fetch(self, entry: Entry, start: int, stop: int) -> bytes:
         """A part of a file. Raises Unreadable where that is not the version of *entry*."""
-        place = self._place(entry.path)
-        data = self._call(entry.path, "cat_file", place, start=start, end=stop, length=stop - start)
+        place, tag = self._place(entry.path), tag_of(self._fs, entry.version)
+        length = stop - start
+        if tag:
+            try:
+                data = self._call(
+                    entry.path, read_object, self._fs, place, tag, start, stop, length=length
+                )
+            except Unreadable:
+                self._check(entry)  # which may be why
+                raise
+        else:
+            data = self._call(entry.path, "cat_file", place, start=start, end=stop, length=length)
+            self._check(entry)
+        if len(data) != length:
+            raise Unreadable(self._changed(entry))
+        self.bytes += length
+        return bytes(data)
+
+    def _check(self, entry: Entry) -> None:
+        """Raise Unreadable where a file is not in the version of *entry* any more."""
         info = self.info(entry.path)
         version = _version(info)
         # Not every driver says the same of a file by itself as in a listing.
         pinned = self._seen.setdefault(entry.path, version)
         kinds = {entry.version.partition(":")[0], version.partition(":")[0]}
         is_other = version != pinned or (len(kinds) == 1 and version != entry.version)
-        if is_other or info.get("size") != entry.size or len(data) != stop - start:
-            raise Unreadable(f"{self.url}/{entry.path}: has changed since it was mounted")
-        self.bytes += len(data)
-        return bytes(data)
+        if is_other or info.get("size") != entry.size:
+            raise Unreadable(self._changed(entry))
+
+    def _changed(self, entry: Entry) -> str:
+        return f"{self.url}/{entry.path}: has changed since it was mounted"
 
     # --- calls ---
 
@@ -193,8 +216,15 @@ class FsspecStore:
             raise OutsideSource(f"{path!r} leads outside of the source")
         return f"{self._root}/{path}".rstrip("/")
 
-    def _call(self, path: str, method: str, *args: Any, length: int = 0, **named: Any) -> Any:
-        """What the driver answers, within limits of time where the driver can be limited."""
+    def _call(
+        self,
+        path: str,
+        method: str | Callable[..., Awaitable[Any]],
+        *args: Any,
+        length: int = 0,
+        **named: Any,
+    ) -> Any:
+        """What the driver answers to a call of its or ours, within limits of time where it can be limited."""
         if not may_wait():
             raise WouldBlock
         if self._closed.is_set():
@@ -202,10 +232,12 @@ class FsspecStore:
         self.requests += 1
         fs = self._fs
         with _named(f"{self.url}/{path}".rstrip("/")):
-            if not fs.async_impl:
-                return getattr(fs, method)(*args, **named)
+            if isinstance(method, str):
+                if not fs.async_impl:
+                    return getattr(fs, method)(*args, **named)
+                method = getattr(fs, f"_{method}")
             limit = self._timeout + length / _SLOWEST
-            return sync(fs.loop, getattr(fs, f"_{method}"), *args, timeout=limit, **named)
+            return sync(fs.loop, method, *args, timeout=limit, **named)
 
 
 class FsspecBlob(Stored):

@@ -7,12 +7,14 @@ import netrc
 import os
 import posixpath
 import re
+import threading
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, unquote_to_bytes, urlsplit
 
 from shardfs.errors import IsAFolder, NotFound, OutsideSource, UsageError
 from shardfs.model import Entry
 from shardfs.names import expand_braces, from_bytes, safe_parts, to_bytes, without_secrets
+from shardfs.registry import ARCHIVES, FORMATS
 from shardfs.sources._ranges import RangeBlob, probe
 from shardfs.sources._web import Origin, Web
 
@@ -23,6 +25,15 @@ if TYPE_CHECKING:
 
 # What stands for a folder, since servers list none: an index of LitData or MosaicML.
 _INDEX = "index.json"
+# Files of which the end is read first.
+_FROM_END = tuple(
+    suffix
+    for row in (*FORMATS, *ARCHIVES)
+    if row.name in ("parquet", "zip")
+    for suffix in row.suffixes
+)
+# Beginnings that are held until they are read: 4 MiB. Most are read at once.
+_MOST_BEGUN = 16
 # Characters that mean themselves in a path (RFC 3986, 3.3), besides those that `quote` never touches.
 _PLAIN = "/!$&'()*+,;=:@"
 _HINT = "a user and a password can be given in ~/.netrc"
@@ -95,6 +106,10 @@ class HttpStore:
         self._web, self._files, self._headers = web, dict(files), headers
         self._folders = {"", *(above for path in files for above in _above(path))}
         self._first: Entry | None = None
+        # The beginnings of files that came along when these were asked for, for whoever reads them first.
+        self._begun: dict[Entry, bytes] = {}
+        self._recalled: set[str] = set()
+        self._lock = threading.Lock()
 
     def list(self, prefix: str = "", /) -> Sequence[Entry]:
         """The named files. Only the first of all is asked for: there may be thousands."""
@@ -110,7 +125,8 @@ class HttpStore:
         listed = self._listed(path) if path in self._folders or path in self._files else None
         if listed is not None and (listed.is_dir or listed.version):
             return listed
-        return self._ask(path)
+        comes = path not in self._recalled and not path.lower().endswith(_FROM_END)
+        return self._ask(path, self.least if comes else 1)
 
     def open(self, path: str, /) -> RangeBlob:
         entry = self.stat(path)
@@ -124,9 +140,14 @@ class HttpStore:
     def at_hand(self, entry: Entry, /) -> None:
         """Nothing is."""
 
+    def recall(self, path: str, /) -> None:
+        self._recalled.add(path)
+
     def blob(self, entry: Entry, /) -> RangeBlob:
         """The file *entry*, in the version that was seen."""
-        return RangeBlob(self._web, self._origin(entry.path), entry.size, entry.version)
+        with self._lock:
+            begin = self._begun.pop(entry, b"")
+        return RangeBlob(self._web, self._origin(entry.path), entry.size, entry.version, begin)
 
     def counts(self) -> Mapping[str, int]:
         return self._web.counts()
@@ -137,16 +158,26 @@ class HttpStore:
     def _listed(self, path: str) -> Entry:
         """A folder, or a file of which nothing is known unless it is the first: they are as old as that one, we say."""
         if self._first is None:
-            self._first = self._ask(next(iter(self._files)))
+            first = next(iter(self._files))
+            # An index is read at once, of shards perhaps none.
+            comes = "" not in self._recalled and first.rpartition("/")[2] == _INDEX
+            self._first = self._ask(first, self.least if comes else 1)
         if path == self._first.path:
             return self._first
         return Entry(path, 0, self._first.mtime_ns, "", is_dir=path in self._folders)
 
-    def _ask(self, path: str) -> Entry:
-        facts = probe(self._web, self._origin(path))
+    def _ask(self, path: str, length: int) -> Entry:
+        """The entry of a file, of which the first *length* bytes come along."""
+        facts = probe(self._web, self._origin(path), length)
         is_weak = not facts.validator.endswith('"') and "?" in self._files.get(path, "")
         version = "" if is_weak else facts.validator  # the query may choose the file
-        return Entry(path, facts.size, facts.mtime_ns, version)
+        entry = Entry(path, facts.size, facts.mtime_ns, version)
+        if facts.begin:
+            with self._lock:
+                self._begun[entry] = facts.begin
+                if len(self._begun) > _MOST_BEGUN:
+                    del self._begun[next(iter(self._begun))]
+        return entry
 
     def _origin(self, path: str) -> Origin:
         name = f"{self.url}/{path}"

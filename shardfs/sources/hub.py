@@ -136,6 +136,9 @@ class HubStore:
             return None
         return self._downloads.open(state.commit, self._place.inside(entry.path), entry)
 
+    def recall(self, path: str, /) -> None:
+        """Nothing ever comes along."""
+
     def blob(self, entry: Entry, /) -> RangeBlob:
         """The file *entry* in the commit that was seen, where it can't change; redirects name its digest besides."""
         url = self._place.file_url(self._state().commit, entry.path)

@@ -197,6 +197,9 @@ class ZenodoStore:
     def at_hand(self, entry: Entry, /) -> None:
         """Nothing is."""
 
+    def recall(self, path: str, /) -> None:
+        """Nothing ever comes along."""
+
     def blob(self, entry: Entry, /) -> RangeBlob:
         """The file *entry* in the version that was seen. Raises NotFound where nothing was seen of it."""
         contents = self._known.known("")

@@ -6,7 +6,7 @@ import struct
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from shardfs.blob import Bytes, Concat, Slice, clip, read_all, read_exactly
+from shardfs.blob import Bytes, Concat, Slice, clip, expect, read_all, read_exactly
 from shardfs.codecs.checked import Checked
 from shardfs.errors import (
     Corrupt,
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from shardfs.model import Services, Store
     from shardfs.sources._zip_table import Row
 
+# A local header takes no more, mostly; and so much of a member comes along with it where the zip is far. Guesses.
+_LOCAL, _TOGETHER = 512, 256 << 10
 # Larger members are not inflated into memory.
 _IN_MEMORY = 16 << 20
 # Deflate makes 258 bytes of two bits at best (https://zlib.net/zlib_tech.html).
@@ -169,6 +171,7 @@ class ZipStore:
     def _stored(self, row: Row) -> Blob:
         """The bytes of a member as they are stored. The local header says where they begin, and only that."""
         archive = self._archive()
+        expect(archive, [(row.offset, _LOCAL + min(row.stored, _TOGETHER))])
         head = read_exactly(archive, row.offset, LOCAL_SIZE, "a local header")
         start = row.offset + parse_local(head)
         if start + row.stored > archive.size():

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -15,6 +16,7 @@ from shardfs.blob import (
     Slice,
     Stored,
     clip,
+    expect,
     may_wait,
     no_wait,
     read_all,
@@ -24,6 +26,9 @@ from shardfs.blob import (
 )
 from shardfs.errors import Corrupt, WouldBlock
 from tests.fakes import FailingBlob
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 
 class StoredBytes(Bytes, Stored):
@@ -164,3 +169,39 @@ def test_read_into_puts_the_bytes_of_a_file_where_they_are_wanted() -> None:
     target = memoryview(bytearray(3))
     read_into(Slice(FillingBytes(b"0123456789"), 2, 6), 1, target)
     assert bytes(target) == b"345"
+
+
+# --- what is read next ---
+
+
+class FarBytes(StoredBytes):
+    """A file that notes what is expected of it."""
+
+    __slots__ = ("expected",)
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
+        self.expected: list[tuple[int, int]] = []
+
+    def expect(self, spans: Iterable[tuple[int, int]], /) -> None:
+        self.expected += spans
+
+
+def test_what_is_expected_of_a_part_is_expected_of_the_file() -> None:
+    file = FarBytes(bytes(100))
+    expect(file, [(3, 4)])
+    expect(Slice(Lazy(lambda: file), 0, 10), [(1, 1)])  # not looked for
+    part = Slice(Slice(file, 10, 50), 20, 90)  # which reaches too far, and stays one of another
+    expect(part, [(0, 5), (25, 1000), (-1, 5), (90, 1)])
+    assert file.expected == [(3, 4), (30, 5), (55, 5)]
+
+
+def test_what_is_at_hand_need_not_be_expected() -> None:
+    def fail() -> int:
+        raise AssertionError("looked at")
+
+    def spans() -> Iterator[tuple[int, int]]:
+        yield fail(), 1
+
+    for blob in (StoredBytes(b"abc"), Slice(StoredBytes(b"abc"), 1, 1), Bytes(b"abc")):
+        expect(blob, spans())

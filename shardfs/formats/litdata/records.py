@@ -5,8 +5,9 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Protocol
 
-from shardfs.blob import Blob, Slice, read_exactly
+from shardfs.blob import Blob, Slice, expect, read_exactly
 from shardfs.errors import Corrupt, Unsupported
+from shardfs.formats.shared.offsets import TOGETHER
 from shardfs.formats.shared.recent import Recent
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class TableRecords:
     def record(self, index: int, /) -> Blob:
         blob = self._table.blob
         begin, end = self._table.span(index, self._table.end, blob.size())
+        expect(blob, [(begin, min(end - begin, TOGETHER))])
         return Slice(blob, begin, end - begin)
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from shardfs.blob import Broken, Slice, read_exactly
+from shardfs.blob import Broken, Slice, expect, read_exactly
 from shardfs.errors import Corrupt, ShardfsError, located
 from shardfs.formats.mds.encodings import OPAQUE, reader
 from shardfs.formats.mds.index import parse_config
-from shardfs.formats.shared.offsets import OffsetTable
+from shardfs.formats.shared.offsets import TOGETHER, OffsetTable
 from shardfs.model import Field, NumberedKeys
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ class MdsShard(NumberedKeys):
 
     def fields(self, index: int, /) -> Sequence[Field]:
         begin, end = self._table.span(index, self._table.end, self._data.size())
+        expect(self._data, [(begin, min(end - begin, TOGETHER))])
         first = begin + self._words.size
         if first > end:
             raise Corrupt(f"has {end - begin} bytes at offset {begin}, too few for its sizes")

@@ -22,7 +22,7 @@ from shardfs.formats.shared.column_text import text_reader
 from shardfs.numbers import float_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from shardfs.formats.parquet.chunk import Chunk, Part
     from shardfs.formats.parquet.schema import Leaf, Node
@@ -47,6 +47,11 @@ class LeafRow:
         if not is_sure or place.nulls not in (0, place.values):
             return None
         return place.nulls > 0
+
+    def spans(self) -> Iterator[tuple[int, int]]:
+        """(offset, length) of what is read of the file to find them. Raises Corrupt."""
+        if not self.is_null:
+            yield from self._chunk.spans(self._row)
 
     def levels(self) -> tuple[bytes, bytes]:
         """The repetition and the definition levels. Raises Corrupt."""

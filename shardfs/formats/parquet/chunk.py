@@ -14,8 +14,9 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from shardfs.blob import Blob, Bytes, may_wait, read_all, read_exactly
+from shardfs.blob import Blob, Bytes, expect, may_wait, read_all, read_exactly
 from shardfs.errors import Corrupt, WouldBlock
+from shardfs.formats.parquet.convert import Physical
 from shardfs.formats.parquet.page import (
     DICTIONARY,
     INDEX,
@@ -25,6 +26,7 @@ from shardfs.formats.parquet.page import (
     read_header,
 )
 from shardfs.formats.parquet.thrift import read_struct
+from shardfs.formats.parquet.values import LOOK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -38,6 +40,11 @@ if TYPE_CHECKING:
 VERSION = "parquet pages 1"
 # Chunks whose pages are remembered where no page index tells of them: a dozen pages or more. A guess.
 _WORTH = 16 << 20
+# Values of which the lengths are rather fetched one by one than with all that is between: longer than this, where more
+# than that lies before the one that is looked for. Guesses: what costs as much as a round trip, and four of these.
+_FAR, _TOGETHER = 256 << 10, 1 << 20
+# What of a page is read in any case: its header and the first length.
+_HEAD = 128
 # A page's place takes about twenty bytes: a million and a half of them.
 _MAX_INDEX = 32 << 20
 
@@ -127,10 +134,7 @@ class Chunk:
 
     def parts(self, row: int) -> Iterator[Part]:
         """The slots of a row, in one page or in several. Raises Corrupt."""
-        table = self._table()
-        number = bisect_right(table.rows, row) - 1
-        if not 0 <= row < self._rows or number < 0:
-            raise Corrupt(f"row {row} of a Parquet column that has {self._rows}")
+        table, number = self._locate(row)
         page, at = self._page(table, number), row - table.rows[number]
         yield Part(page, *page.row(at))
         is_last = at == page.rows() - 1 and page.spills and not table.told
@@ -139,6 +143,29 @@ class Chunk:
             page = self._page(table, number)
             yield Part(page, 0, page.lead())
             is_last = not page.rows()
+
+    def spans(self, row: int) -> Iterator[tuple[int, int]]:
+        """(offset, length) of what is read of the file to find the value of a row. Raises Corrupt."""
+        table, number = self._locate(row)
+        if table.dictionary:
+            yield table.dictionary, min(table.offsets[0] - table.dictionary, _TOGETHER)
+        begin, first = table.offsets[number], table.rows[number]
+        length = [*table.offsets[number + 1 : number + 2], self.place.end][0] - begin
+        rows = [*table.rows[number + 1 : number + 2], self._rows][0] - first
+        if self.place.codec:  # what is packed is mostly read as a whole
+            yield begin, length if length <= _TOGETHER else _before(row - first, length, rows)
+        elif self.leaf.physical is Physical.BYTE_ARRAY:
+            yield begin, _before(row - first, length, rows)
+        else:
+            yield begin, min(length, _FAR)
+
+    def _locate(self, row: int) -> tuple[PageTable, int]:
+        """The pages, and which of them a row begins in. Raises Corrupt."""
+        table = self._table()
+        number = bisect_right(table.rows, row) - 1
+        if not 0 <= row < self._rows or number < 0:
+            raise Corrupt(f"row {row} of a Parquet column that has {self._rows}")
+        return table, number
 
     def _page(self, table: PageTable, number: int) -> Page:
         def make(_: int) -> Page:
@@ -186,6 +213,18 @@ class Chunk:
         return source.remember(f"{VERSION} {self._number}", walk)
 
 
+def _before(row: int, length: int, rows: int) -> int:
+    """How much of a page of *length* bytes and *rows* rows to read for the value of a *row* in it.
+
+    Only the lengths of the values before it tell where that lies. Where they are far from one another each is looked
+    at by itself, and so is a large value; else one that is longer than most comes along, too.
+    """
+    each = length // max(rows, 1)
+    if each > _FAR and row * each > _TOGETHER:
+        return min(length, _HEAD)
+    return min(length, row * each + min(max(2 * each, LOOK), _FAR))
+
+
 def _walk(file: Blob, place: ChunkPlace, leaf: Leaf, services: Services) -> bytes:
     """The table of a chunk, by the headers of all its pages.
 
@@ -195,6 +234,7 @@ def _walk(file: Blob, place: ChunkPlace, leaf: Leaf, services: Services) -> byte
     at, slots, row, dictionary = place.start, 0, 0, 0
     try:
         while slots < place.values and at < place.end:
+            expect(file, [(at, _HEAD)])  # and nothing of the page behind it
             header = read_header(file, at, place.end)
             if header.kind == DICTIONARY:
                 dictionary = dictionary or at

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_right
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from shardfs.blob import Blob, read_exactly
+from shardfs.blob import Blob, expect, read_exactly
 from shardfs.errors import Corrupt, ShardfsError
 from shardfs.formats.parquet.cells import Leaves, RowCells
 from shardfs.formats.parquet.chunk import Chunk, Source
@@ -29,7 +30,7 @@ from shardfs.formats.shared.recent import Recent
 from shardfs.model import NumberedKeys
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from shardfs.formats.parquet.footer import FooterPlace, Summary
     from shardfs.formats.parquet.schema import Leaf
@@ -95,7 +96,18 @@ class ParquetShard(NumberedKeys):
         self._places(group)  # where these can't be read, nothing of the record can
         row = index - (ends[group - 1] if group else 0)
         leaves = Leaves(partial(self._chunk, group), row)
+        expect(self._file, self._spans(leaves))
         return row_fields(self._columns, partial(self._cells, leaves), 0, self._services)
+
+    def _spans(self, leaves: Leaves) -> Iterator[tuple[int, int]]:
+        """What is read of the file to find the values of a row that are shown."""
+        shown = self._services.options.columns
+        for node, column in zip(self._nodes, self._columns, strict=True):
+            if isinstance(node, ShardfsError) or (shown and column.name not in shown):
+                continue
+            for leaf in node.leaves:
+                with suppress(ShardfsError):  # which whoever reads it meets
+                    yield from leaves[leaf].spans()
 
     def _cells(self, leaves: Leaves, number: int) -> Cells:
         """The values of a column in the row that *leaves* are of."""

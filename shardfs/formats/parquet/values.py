@@ -5,9 +5,10 @@ from __future__ import annotations
 import struct
 from array import array
 from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
-from shardfs.blob import Blob, Bytes, Slice, read_all, read_exactly
+from shardfs.blob import Blob, Bytes, Slice, expect, read_all, read_exactly
 from shardfs.errors import Corrupt
 from shardfs.formats.parquet.convert import Physical
 from shardfs.formats.parquet.delta import as_plain
@@ -23,8 +24,10 @@ _PLAIN, _RLE = 0, 3
 _DICTIONARY = (2, 8)
 _LENGTH = struct.Struct("<I")
 # How much is read at once to find the lengths of values: only that where they lie far from one another, more and
-# more where they don't. Guesses: the most is what a local read gives for the price of its call.
-_LEAST, _MOST, _FAR = _LENGTH.size, 64 << 10, 4 << 10
+# more where they don't. A guess.
+_LEAST, _FAR = _LENGTH.size, 4 << 10
+LOOK = 64 << 10
+"""The most that is read at once to find them, or gone through beyond the wanted one: for the price of the call."""
 
 
 class Values(Protocol):
@@ -67,16 +70,15 @@ class Plain:
 
     def __init__(self, data: Blob, leaf: Leaf, count: int, services: Services) -> None:
         self._data, self._leaf, self.count = data, leaf, count
-        self._starts: Blob | None = None
+        self._starts: Starts | None = None
         if leaf.physical is Physical.BYTE_ARRAY:
-            self._starts = services.derive(partial(find_starts, data, count))
+            self._starts = Starts(data, count, services)
 
     def stored(self, number: int, /) -> Blob:
         if not 0 <= number < self.count:
             raise Corrupt(f"value {number} of a Parquet page of {self.count}")
         if self._starts is not None:
-            start, following = self._starts.read(8 * number, 16).cast("q")
-            return self._value(start, following - _LENGTH.size - start)
+            return self._value(*self._starts.find(number))
         if self._leaf.physical is Physical.BOOLEAN:
             byte = read_exactly(self._data, number // 8, 1, "a Parquet page")[0]
             return Bytes(bytes((byte >> number % 8 & 1,)))
@@ -153,17 +155,55 @@ def _bool_runs(data: Blob, count: int) -> bytes:
     return find_runs(read_all(data), 1, count).to_bytes()
 
 
-def find_starts(data: Blob, count: int) -> bytes:
-    """Where each of *count* values begins behind its length, as i64, and where one more would. Raises Corrupt."""
+class Starts:
+    """Where *count* values begin, each behind its length: found from the first one on, as far as somebody asks.
+
+    They are found in runs, each of as many values as mostly lie in one look. A run is held under the memory budget.
+    """
+
+    def __init__(self, data: Blob, count: int, services: Services) -> None:
+        self._data, self._count, self._services = data, count, services
+        self._runs: list[Blob] = []
+        self._lock = Lock()
+
+    def find(self, number: int) -> tuple[int, int]:
+        """(start, length) of a value. Raises Corrupt."""
+        size = self._data.size()
+        if self._count * _LENGTH.size > size:
+            raise Corrupt(f"{self._count} texts in a Parquet page of {size} bytes")
+        each = max(self._count * LOOK // size, 1)
+        run, at = divmod(number, each)
+        while run >= (known := len(self._runs)):
+            begin = self._following(known - 1, each) if known else 0
+            count = min(each, self._count - known * each)
+            walk = partial(find_starts, self._data, begin, count, is_dense=each > LOOK // _FAR)
+            # Two numbers take less room than what would make them again.
+            made = self._services.derive(walk) if each > 1 else Bytes(walk())
+            with self._lock:
+                if known == len(self._runs):
+                    self._runs.append(made)
+        start, following = self._runs[run].read(8 * at, 16).cast("q")
+        return start, following - _LENGTH.size - start
+
+    def _following(self, run: int, each: int) -> int:
+        """Where the length of the first value behind a run lies."""
+        return self._runs[run].read(8 * each, 8).cast("q")[0] - _LENGTH.size
+
+
+def find_starts(data: Blob, at: int, count: int, *, is_dense: bool = False) -> bytes:
+    """Where each of *count* values begins behind its length, as i64, and where one more would. Raises Corrupt.
+
+    The length of the first one lies at *at*; *is_dense*: the others are expected near it.
+    """
     size = data.size()
-    if count * _LENGTH.size > size:
-        raise Corrupt(f"{count} texts in a Parquet page of {size} bytes")
     starts = array("q")
-    window, begin, reach, at = memoryview(b""), 0, _LEAST, 0
+    window, begin, reach = memoryview(b""), at, LOOK if is_dense else _LEAST
     for _ in range(count):
         if at + _LENGTH.size > begin + len(window):
-            is_near = at - begin - len(window) < _FAR
-            reach = min(reach * 4, _MOST) if is_near else _LEAST
+            skipped = at - begin - len(window)
+            reach = min(reach * 4, LOOK) if skipped < _FAR else _LEAST
+            if skipped > LOOK:  # no more than this is wanted there
+                expect(data, [(at, reach)])
             begin, window = at, data.read(at, reach)
             if len(window) < _LENGTH.size:
                 raise Corrupt(

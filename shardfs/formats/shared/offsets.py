@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 _U32 = struct.Struct("<I")
 _PAIR = struct.Struct("<II")
 
+TOGETHER = 256 << 10
+"""So much of a record, from its beginning, comes together where it is far. A guess: most pictures are no larger."""
 MAX_ITEMS = 1 << 16
 """The longest list that is shown as one file an item. A guess: what a person can look through, and little memory."""
 

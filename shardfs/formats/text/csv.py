@@ -10,7 +10,7 @@ from shardfs.errors import Corrupt, TooLarge
 from shardfs.formats.shared.offsets import MAX_ITEMS
 from shardfs.formats.text.csv_rows import CsvRows, cells, sniff, unquoted
 from shardfs.formats.text.files import MAX_ROW, RowShard, TextFile, TextFormat
-from shardfs.formats.text.rows import PIECE, before_damage
+from shardfs.formats.text.rows import before_damage
 from shardfs.model import Field, Plain, Rendered
 from shardfs.names import from_bytes
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from shardfs.model import Shard
 
 _TAB = "\t"
-# What is looked at to see by what cells are separated. A guess.
+# What is looked at to see by what cells are separated, and at once to find the first row. A guess.
 _SAMPLE = 64 << 10
 
 _TEXT = Plain(".txt")
@@ -59,7 +59,7 @@ def _header(file: TextFile, delimiter: bytes) -> tuple[list[bytes], int]:
     while len(starts) < 2:
         if at - file.begin > MAX_ROW:
             raise TooLarge(f"a first row of more than {MAX_ROW} bytes")
-        data = before_damage(blob, at, PIECE)
+        data = before_damage(blob, at, _SAMPLE)
         if not data:
             starts.append(at)
             break

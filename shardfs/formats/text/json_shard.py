@@ -44,7 +44,8 @@ _CLOSING = {b"[": b"]", b"{": b"}"}
 _SAMPLE, _SAMPLE_BYTES = 1000, 16 << 20
 # How far the first line of a file is looked for: of an array, and of what else there is.
 _FIRST_ROW, _FIRST_LINE = 4 << 20, 128 << 20
-_STEP = 1 << 20
+# How much is looked at at once: at first, and at most.
+_GLANCE, _STEP = 4 << 10, 1 << 20
 # White space that may follow a line.
 _TRAIL = 64
 
@@ -198,18 +199,21 @@ def shape_of(blob: Blob, begin: int, *, lines: bool) -> Shape:
 
 def _filled(blob: Blob, at: int) -> tuple[int, bytes] | None:
     """The first byte from *at* on that is no white space and where it is, unless it is far away."""
-    found = _FILLED.search(before_damage(blob, at, _STEP))
-    return (at + found.start(), found[0]) if found else None
+    for length in (_GLANCE, _STEP):
+        found = _FILLED.search(before_damage(blob, at, length))
+        if found:
+            return at + found.start(), found[0]
+    return None
 
 
 def _line_end(blob: Blob, at: int, limit: int) -> int:
     """Where the line that begins at *at* ends, -1 where that is further than *limit* away."""
-    end = at + limit
-    while at < end and (data := before_damage(blob, at, _STEP)):
+    end, step = at + limit, _GLANCE
+    while at < end and (data := before_damage(blob, at, step)):
         found = data.find(b"\n")
         if found >= 0:
             return at + found
-        at += len(data)
+        at, step = at + len(data), min(4 * step, _STEP)
     return -1
 
 

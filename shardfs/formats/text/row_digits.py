@@ -11,6 +11,7 @@ from math import sqrt
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
+from shardfs.blob import expect
 from shardfs.errors import Corrupt
 from shardfs.formats.text.rows import PIECE, before_damage
 from shardfs.model import number_width
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
 
 # Up to this size all rows are counted at once.
 _SMALL = 4 << 20
-# Lines are counted in so many places, evenly spread, since files may be sorted by length.
-_PLACES = 16
+# Lines are counted in so many places, evenly spread, since files may be sorted by length: in a few of them first, which
+# are enough where the number would have to be quite another for other digits.
+_PLACES, _FEW = 16, 4
 _PLACE = 64 << 10
 # By how much an estimate may be wrong. Guesses: at the least, by how many standard errors of what was seen in places
 # all over the file, and where only its beginning was seen.
@@ -39,18 +41,24 @@ def foretold(content: Content, text: Text, *, by_line: bool) -> int | None:
         return None
     try:
         if content.size is not None and by_line:
-            rates = _rates_all_over(content.blob, content.size)
-            return _clear(fmean(rates) * content.size, _doubt(rates))
+            rates = _rates_all_over(content.blob, content.size, _FEW)
+            found = _clear(fmean(rates) * content.size, max(_doubt(rates), _AHEAD))
+            if found is None:
+                rates = _rates_all_over(content.blob, content.size, _PLACES)
+                found = _clear(fmean(rates) * content.size, _doubt(rates))
+            return found
         return _clear(_from_beginning(content, text), _AHEAD)
     except Corrupt:
         return None
 
 
-def _rates_all_over(blob: Blob, size: int) -> list[float]:
-    """Lines a byte, in places evenly spread over the file."""
-    step = (size - _PLACE) // (_PLACES - 1)
-    pieces = (bytes(blob.read(step * place, _PLACE)) for place in range(_PLACES))
-    return [piece.count(b"\n") / _PLACE for piece in pieces]
+def _rates_all_over(blob: Blob, size: int, count: int) -> list[float]:
+    """Lines a byte, in *count* places evenly spread over the file."""
+    step = (size - _PLACE) // (count - 1)
+    # None lies across what is fetched together.
+    places = [step * place // _PLACE * _PLACE for place in range(count)]
+    expect(blob, ((at, _PLACE) for at in places))
+    return [bytes(blob.read(at, _PLACE)).count(b"\n") / _PLACE for at in places]
 
 
 def _doubt(rates: list[float]) -> float:

@@ -14,7 +14,7 @@ from shardfs.blob import read_all
 from shardfs.errors import Corrupt, NotAFolder, NotFound, TooLarge
 from shardfs.formats.shared.compressed import codec_of
 from shardfs.formats.webdataset.header import BLOCK, END, has_checksum
-from shardfs.formats.webdataset.indexes import read_index, table_of
+from shardfs.formats.webdataset.indexes import Indexes, table_of
 from shardfs.formats.webdataset.members import LAYOUT, MemberTable
 from shardfs.formats.webdataset.scan import next_header
 from shardfs.formats.webdataset.shard import Archive, TarShard, held
@@ -94,13 +94,14 @@ class TarDataset:
     def __init__(self, store: Store, entries: Sequence[Entry], services: Services) -> None:
         self._store, self._services, self._entries = store, services, entries
         self._files = frozenset(entry.path for entry in entries)
+        self._indexes = Indexes(store, len(entries))
         self.shards = tuple(map(_ref, entries))
 
     def open_shard(self, index: int, /) -> Shard:
         entry = self._entries[index]
         stored = self._store.open(entry.path)
-        codec, size = compression(stored), stored.size()
-        table, by_index = self._kept(entry, LAYOUT, _make_nothing), False
+        codec, table = self._known(entry, stored)
+        what, size, by_index = _kind(codec), stored.size(), False
         if table is None and codec is None:
             table = self._by_index(entry, stored)
             by_index = table is not None
@@ -108,7 +109,7 @@ class TarDataset:
             blob=self._services.unpack(self._store, entry, codec) if codec else stored,
             size=None if codec else size,
             capacity=_FREE_MEMBERS + size // _MEMBER_BYTES if codec else size // BLOCK,
-            keep=partial(self._services.remember, self._store, entry, LAYOUT),
+            keep=partial(self._services.remember, self._store, entry, what),
             report=partial(self._report, entry.path),
             by_index=by_index,
         )
@@ -123,6 +124,12 @@ class TarDataset:
             )  # only the end of the scan tells whether keys have folders, and no groups then
         return shard
 
+    def _known(self, entry: Entry, stored: Blob) -> tuple[str | None, MemberTable | None]:
+        """The codec of an archive, and its table if that is known: of a plain one, without a look at the file."""
+        table = self._kept(entry, _kind(None), _make_nothing)
+        codec = compression(stored) if table is None else None
+        return codec, table if codec is None else self._kept(entry, _kind(codec), _make_nothing)
+
     def _kept(self, entry: Entry, what: str, build: Callable[[], bytes]) -> MemberTable | None:
         """A table that was made before or can be made without a scan."""
         try:
@@ -135,7 +142,7 @@ class TarDataset:
         seed = os.urandom(16)  # the same whenever the table is made anew
 
         def build() -> bytes:
-            parts = read_index(self._store, entry, archive)
+            parts = self._indexes.read(entry, archive)
             return _make_nothing() if parts is None else table_of(parts, seed)
 
         return self._kept(entry, f"{LAYOUT} by index", build)
@@ -150,6 +157,11 @@ class TarDataset:
 
     def info(self) -> Mapping[str, object]:
         return {"shards": len(self.shards), "bytes": sum(entry.size for entry in self._entries)}
+
+
+def _kind(codec: str | None) -> str:
+    """What the table is called of an archive that is compressed by *codec*."""
+    return LAYOUT if codec is None else f"{LAYOUT} {codec}"
 
 
 class _NothingMadeError(Exception):

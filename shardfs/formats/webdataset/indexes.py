@@ -13,8 +13,8 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
-from shardfs.blob import Slice, read_all, read_exactly
-from shardfs.errors import Corrupt, ShardfsError
+from shardfs.blob import Slice, expect, read_all, read_exactly
+from shardfs.errors import Corrupt, NotFound, ShardfsError
 from shardfs.formats.shared import jsontext as _json
 from shardfs.formats.webdataset.growing import GrowingTable
 from shardfs.formats.webdataset.header import BLOCK, END, METADATA, REGULAR, padded, parse_header
@@ -56,13 +56,42 @@ class Part(NamedTuple):
     size: int
 
 
-def read_index(store: Store, entry: Entry, archive: Blob) -> list[Part] | None:
-    """All members of the archive *entry* in order, by an index that is there and fits; None where none does."""
-    for find in (_sidecar, _energon):
-        with contextlib.suppress(ShardfsError):
-            parts = find(store, entry)
-            return fitting(parts, archive, is_local=store.url.startswith(_LOCAL))
-    return None
+class Indexes:
+    """The indexes that lie beside the archives of a dataset.
+
+    Far from here each look for a file is a request. So JSON files are looked for until an archive of the folder has
+    none, as their writer leaves one beside each; and Energon's, which is one for all archives and as long as they are
+    many, only where there are several.
+    """
+
+    def __init__(self, store: Store, archives: int) -> None:
+        """Take those in *store*, beside so many *archives*."""
+        self._store, self._is_local = store, store.url.startswith(_LOCAL)
+        self._has_energon = self._is_local or archives > 1
+        self._without: set[str] = set()
+
+    def read(self, entry: Entry, archive: Blob) -> list[Part] | None:
+        """All members of the archive *entry* in order, by an index that is there and fits; None where none does."""
+        for find in (self._sidecar, self._energon):
+            with contextlib.suppress(ShardfsError):
+                parts = find(entry)
+                if parts is not None:
+                    return fitting(parts, archive, is_local=self._is_local)
+        return None
+
+    def _sidecar(self, entry: Entry) -> list[Part] | None:
+        folder = entry.path.rpartition("/")[0]
+        if folder in self._without:
+            return None
+        try:
+            return _sidecar(self._store, entry)
+        except NotFound:
+            if not self._is_local:
+                self._without.add(folder)
+            return None
+
+    def _energon(self, entry: Entry) -> list[Part] | None:
+        return _energon(self._store, entry) if self._has_energon else None
 
 
 def fitting(parts: Iterable[Part], archive: Blob, *, is_local: bool) -> list[Part]:
@@ -80,9 +109,12 @@ def fitting(parts: Iterable[Part], archive: Blob, *, is_local: bool) -> list[Par
             raise Corrupt(f"{part.name!r} does not lie behind a header and the member before")
         end = part.offset + padded(part.size)
         extended = extended or (part if gap == _EXTENDED else None)
+    looked_at = [*ordered[:: max(len(ordered) // 2, 1)], *ordered[-1:]]
+    places = (end, *(part.offset - BLOCK for part in looked_at))
+    expect(archive, ((place, BLOCK) for place in places))
     if end > archive.size() or bytes(archive.read(end, BLOCK)) not in (b"", END):
         raise Corrupt("the archive goes on behind the last member")
-    for part in [*ordered[:: max(len(ordered) // 2, 1)], *ordered[-1:]]:
+    for part in looked_at:
         check_header(archive, part)
     if extended is not None:
         header = parse_header(_block(archive, extended.offset - _EXTENDED))

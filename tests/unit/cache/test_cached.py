@@ -18,32 +18,15 @@ from shardfs.cache.cached import Blobs
 from shardfs.cache.disk import BLOCKS, DiskCache, Room
 from shardfs.errors import Unexpected, Unreadable, WouldBlock
 from tests.remote_fakes import RemoteBytes, cached, means, open_in
+from tests.unit.cache.far import DATA, in_order, read, soon
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
-
-    from shardfs.blob import Blob
-
-DATA = bytes(os.urandom(1 << 20)) * 40 + b"the end"
-
-
-@pytest.fixture
-def source() -> RemoteBytes:
-    return RemoteBytes(DATA)
 
 
 @pytest.fixture
 def disk(tmp_path: Path) -> DiskCache:
     return DiskCache(Room(tmp_path, 1 << 30), BLOCKS)
-
-
-def soon(condition: Callable[[], bool]) -> None:
-    """Wait until it is so."""
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
 
 
 def used(folder: Path) -> int:
@@ -53,10 +36,6 @@ def used(folder: Path) -> int:
         with contextlib.suppress(FileNotFoundError):  # just renamed
             total += place.lstat().st_size if place.is_file() else 0
     return total
-
-
-def read(blob: Blob, offset: int, length: int) -> None:
-    assert bytes(blob.read(offset, length)) == DATA[offset : offset + length]
 
 
 # --- what is fetched ---
@@ -143,71 +122,6 @@ def test_the_first_block_is_served_before_the_last_has_come(source: RemoteBytes)
     with no_wait(), pytest.raises(WouldBlock):
         blob.read(20 * BLOCK, 1)
     gate.set()
-
-
-# --- reading ahead ---
-
-
-def in_order(blob: Blob, stop: int, step: int = 128 << 10) -> None:
-    for at in range(0, stop, step):
-        read(blob, at, min(step, stop - at))
-
-
-def test_reading_in_order_takes_few_requests_and_gets_nothing_twice(source: RemoteBytes) -> None:
-    blob = cached(source)
-    in_order(blob, len(DATA))
-    assert sum(length for _, length in source.fetched) == len(DATA)
-    assert len(source.fetched) < 60
-    assert max(length for _, length in source.fetched) >= 1 << 20
-    assert source.most <= 4
-
-
-def test_so_does_a_walk_by_small_steps(source: RemoteBytes) -> None:
-    blob = cached(source)
-    for at in range(0, len(DATA) - 512, 300_000):
-        read(blob, at, 512)
-    assert len(source.fetched) < 60
-
-
-@pytest.mark.parametrize("size", [1000, 100_000, 400_000, 1_500_000])
-def test_a_small_file_in_a_large_one_costs_little_more_than_itself(
-    source: RemoteBytes, size: int
-) -> None:
-    blob, start = cached(source, least=2 * BLOCK), 9 * BLOCK + 1000
-    read(blob, start, 4096)
-    for at in range(0, size, BLOCK):
-        read(blob, start + at, min(BLOCK, size - at))
-    soon(lambda: source._now == 0)
-    assert sum(length for _, length in source.fetched) <= size + (900 << 10)
-
-
-def test_random_reads_are_not_ahead_of_themselves(source: RemoteBytes) -> None:
-    blob = cached(source)
-    for step in range(20):
-        read(blob, (step * 7919 * BLOCK // 3) % len(DATA) // (4 << 20) * (4 << 20), 10)
-    assert all(length == BLOCK for _, length in source.fetched)
-
-
-def test_a_table_that_is_read_between_records_does_not_disturb(source: RemoteBytes) -> None:
-    blob = cached(source)
-    for number, at in enumerate(range(8 << 20, len(DATA) - BLOCK, BLOCK)):
-        read(blob, 4 * number, 8)
-        read(blob, at, BLOCK)
-    assert len(source.fetched) < 60
-
-
-def test_what_is_ahead_in_all_files_together_is_bounded() -> None:
-    what = means(memory=8 << 20)
-    sources = [RemoteBytes(DATA) for _ in range(4)]
-    blobs = [cached(source, what, key=str(n)) for n, source in enumerate(sources)]
-    for at in range(0, 20 << 20, 128 << 10):
-        for blob in blobs:
-            read(blob, at, 128 << 10)
-    soon(lambda: all(source._now == 0 for source in sources))
-    for source in sources:
-        fetched = max(offset + length for offset, length in source.fetched)
-        # A quarter of the memory for all, a block more for each.
-        assert fetched <= (20 << 20) + (2 << 20) // 4 + BLOCK
 
 
 # --- memory ---

@@ -54,6 +54,15 @@ def test_a_listing_that_leaves_things_out_is_completed_file_by_file() -> None:
     assert source.asked == ["stat ", "whole", "list a", "stat a/x"]
 
 
+def test_a_store_learns_what_a_mount_before_has_asked_for(tmp_path: Path) -> None:
+    for recalled in ([], ["", "b", "a/x"]):
+        source = RemoteFiles(FILES, terse=True)
+        seen = store(source, tmp_path)
+        seen.stat("b")
+        seen.stat("a/x")
+        assert source.recalled == recalled
+
+
 def test_the_first_look_decides(tmp_path: Path) -> None:
     source = RemoteFiles(FILES)
     seen = store(source, tmp_path)

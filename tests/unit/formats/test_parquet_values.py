@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import struct
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -20,9 +21,10 @@ from shardfs.formats.parquet.codecs import lz4_block, lz4_hadoop
 from shardfs.formats.parquet.convert import Physical, converter
 from shardfs.formats.parquet.delta import as_plain, delta_numbers
 from shardfs.formats.parquet.schema import Leaf
-from shardfs.formats.parquet.values import find_starts
+from shardfs.formats.parquet.values import Starts, find_starts
 from shardfs.formats.shared.arrow.types import DataType, Type
 from tests import thrift
+from tests.fakes import FakeServices
 from tests.parquet_files import (
     CountingBlob,
     Made,
@@ -159,7 +161,7 @@ def test_encodings_that_pyarrow_writes(name: str, version: str) -> None:
 @given(st.lists(st.sampled_from([0, 1, 10, 3000, 9000]), max_size=60))
 def test_values_begin_behind_their_lengths(lengths: list[int]) -> None:
     data = texts(*(bytes(length) for length in lengths))
-    starts = memoryview(find_starts(Bytes(data), len(lengths))).cast("q")
+    starts = memoryview(find_starts(Bytes(data), 0, len(lengths))).cast("q")
     assert len(starts) == len(lengths) + 1
     for number, length in enumerate(lengths):
         assert (starts[number], starts[number + 1] - 4 - starts[number]) == (
@@ -167,16 +169,51 @@ def test_values_begin_behind_their_lengths(lengths: list[int]) -> None:
             length,
         )
     with pytest.raises(Corrupt):
-        find_starts(Bytes(data), len(lengths) + 1)
+        find_starts(Bytes(data), 0, len(lengths) + 1)
 
 
 def test_of_long_values_only_the_lengths_are_read() -> None:
     file = CountingBlob(texts(*[bytes(20_000)] * 50))
-    find_starts(file, 50)
+    find_starts(file, 0, 50)
     assert file.total() < 1000
     file = CountingBlob(texts(*[bytes(20)] * 50_000))
-    find_starts(file, 50_000)
+    find_starts(file, 0, 50_000)
     assert len(file.reads) < 50
+
+
+@pytest.mark.parametrize(("size", "count"), [(300_000, 30), (20_000, 400), (20, 200_000), (0, 9)])
+def test_values_are_looked_for_no_further_than_the_wanted_one(size: int, count: int) -> None:
+    file = CountingBlob(texts(*[bytes(size)] * count))
+    starts = Starts(file, count, FakeServices())
+    for number in (count // 2, 0, count // 2):
+        assert starts.find(number) == ((size + 4) * number + 4, size)
+    # Of small values many are found at once.
+    assert file.total((size + 4) * (count // 2) + (140 << 10)) == 0
+    before = len(file.reads)
+    assert starts.find(count - 1) == ((size + 4) * (count - 1) + 4, size)
+    assert not any(at < (size + 4) * (count // 2) for at, _ in file.reads[before:])
+
+
+def test_damage_behind_a_value_does_not_matter_to_it() -> None:
+    data = texts(*[b"x" * 100_000] * 10)
+    starts = Starts(Bytes(data[:-1]), 10, FakeServices())
+    assert starts.find(8) == (8 * 100_004 + 4, 100_000)
+    for _ in range(2):
+        with pytest.raises(Corrupt, match="lead to 1000040"):
+            starts.find(9)
+    with pytest.raises(Corrupt, match="11 texts in a Parquet page of 40 bytes"):
+        Starts(Bytes(bytes(40)), 11, FakeServices()).find(0)
+
+
+def test_threads_find_the_same_values() -> None:
+    lengths = [n * 7919 % 100_000 for n in range(200)]
+    data = texts(*map(bytes, lengths))
+    ends = list(accumulate(length + 4 for length in lengths))
+    for _ in range(5):
+        starts = Starts(Bytes(data), 200, FakeServices())
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(starts.find, range(200)))
+        assert found == [(end - n, n) for end, n in zip(ends, lengths, strict=True)]
 
 
 # --- compressions ------------------------------------------------------------------------------------------

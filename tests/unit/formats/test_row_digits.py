@@ -94,3 +94,13 @@ def test_rows_that_are_no_lines_are_foretold_by_the_first_ones() -> None:
 def test_damage_leaves_it_to_the_count() -> None:
     blob = FailingBlob(bytes(8 * MB), 0)
     assert plain(blob, 8 * MB) is None
+
+
+def test_few_places_are_enough_where_other_digits_are_far() -> None:
+    for line, places in ((b"x" * 199 + b"\n", 4), (b"x" * 15 + b"\n", 20)):
+        data = line * (8 * MB // len(line))
+        blob = SlowBlob(data)
+        assert plain(blob, len(data)) == 6
+        assert len(blob.reads) == places
+        # None lies across what is fetched together.
+        assert all(at % 65536 == 0 for at, _ in blob.reads)

@@ -13,7 +13,7 @@ import tests
 from shardfs.blob import Bytes, read_all
 from shardfs.errors import Corrupt
 from shardfs.formats.webdataset.dataset import WebDataset
-from shardfs.formats.webdataset.indexes import Checked, Part, fitting, read_index
+from shardfs.formats.webdataset.indexes import Checked, Indexes, Part, fitting
 from shardfs.sources.local import LocalStore
 from tests.fakes import FakeServices, MemoryStore, SlowBlob
 from tests.tar_files import archive, header, member, pax
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from shardfs.blob import Blob
-    from shardfs.model import Store
+    from shardfs.model import Entry, Store
 
 DATA = tests.DATA / "webdataset"
 PLAIN = archive(member("a.jpg", b"x" * 700), member("a.txt", b"text"), member("b.txt", b""))
@@ -53,7 +53,7 @@ class FarStore(MemoryStore):
 
 
 def indexed(store: Store, path: str = "a.tar") -> list[Part] | None:
-    return read_index(store, store.stat(path), store.open(path))
+    return Indexes(store, 2).read(store.stat(path), store.open(path))
 
 
 def test_an_index_that_fits() -> None:
@@ -173,6 +173,49 @@ def test_sidecars_of_hfutils_say_what_a_scan_finds() -> None:
             for s in shards
         ]
         assert seen[0] == seen[1] == seen[2]
+
+
+class Asked(FarStore):
+    """Counts what is asked for beside archives."""
+
+    def __init__(self, files: dict[str, bytes]) -> None:
+        super().__init__(files)
+        self.asked: list[str] = []
+
+    def stat(self, path: str, /) -> Entry:
+        self.asked.append(path)
+        return super().stat(path)
+
+
+def test_far_archives_without_a_sidecar_are_asked_for_one_once_a_folder() -> None:
+    paths = ["a.tar", "b.tar", "deep/a.tar", "deep/b.tar"]
+    store = Asked({**dict.fromkeys(paths, PLAIN), "deep/b.json": sidecar(PLAIN, PLAIN_PARTS)})
+    indexes = Indexes(store, 4)
+    assert not any(
+        indexes.read(MemoryStore(store.files).stat(path), Bytes(PLAIN)) for path in paths
+    )
+    beside = [path for path in store.asked if path.endswith(".json") and "nv-meta" not in path]
+    assert beside == ["a.json", "deep/a.json"]
+
+
+def test_a_far_archive_alone_is_not_worth_the_index_of_all() -> None:
+    for archives, asks in ((1, False), (2, True)):
+        store = Asked({"a.tar": PLAIN})
+        Indexes(store, archives).read(MemoryStore(store.files).stat("a.tar"), Bytes(PLAIN))
+        assert (".nv-meta/.info.json" in store.asked) == asks
+
+
+def test_local_archives_are_looked_at_one_by_one(tmp_path: Path) -> None:
+    for name, content in (
+        ("a.tar", PLAIN),
+        ("b.tar", PLAIN),
+        ("b.json", sidecar(PLAIN, PLAIN_PARTS)),
+    ):
+        (tmp_path / name).write_bytes(content)
+    store = LocalStore(str(tmp_path))
+    indexes = Indexes(store, 1)
+    assert indexes.read(store.stat("a.tar"), store.open("a.tar")) is None
+    assert indexes.read(store.stat("b.tar"), store.open("b.tar")) == PLAIN_PARTS
 
 
 # --- Energon ---

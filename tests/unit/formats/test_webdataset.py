@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 import zstandard
 
-from shardfs.blob import Bytes, read_all
+from shardfs.blob import Bytes, no_wait, read_all
 from shardfs.cache.disk import Room
 from shardfs.cache.memory import Memory
 from shardfs.errors import Corrupt
@@ -22,14 +22,16 @@ from shardfs.mounting import Workshop
 from shardfs.options import Options
 from shardfs.registry import FORMATS
 from shardfs.sources.local import LocalStore
-from tests.fakes import FakeServices, MemoryStore
+from tests.fakes import FakeServices, MemoryStore, SlowBlob
 from tests.tar_files import archive, member, pax
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
+    from shardfs.blob import Blob
     from shardfs.formats.webdataset.dataset import TarDataset
-    from shardfs.model import Services, Shard
+    from shardfs.model import Entry, Services, Shard, Store
 
 PLAIN = archive(
     *(member(f"{number:04d}.{field}", os.urandom(700)) for number in range(20) for field in "xy")
@@ -267,3 +269,44 @@ def test_a_damaged_index_costs_the_order_only(index: bytes) -> None:
     found = dataset(files, services)
     assert [ref.name for ref in found.shards] == ["a", "b"]
     assert [str(fault).partition(":")[0] for fault in services.reports] == ["shardindex.json"]
+
+
+class Remembering(FakeServices):
+    """Keeps what it is to remember, by what that is called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: dict[str, bytes] = {}
+
+    def remember(
+        self, store: Store, entry: Entry, what: str, build: Callable[[], bytes], /
+    ) -> Blob:
+        if what not in self.kept:
+            self.kept[what] = build()
+        return Bytes(self.kept[what])
+
+
+class Slow(MemoryStore):
+    """Files that are not at hand."""
+
+    def open(self, path: str, /) -> SlowBlob:
+        return SlowBlob(self.files[path])
+
+
+def test_a_plain_archive_whose_table_is_known_is_not_looked_at() -> None:
+    services, store = Remembering(), Slow({"a.tar": PLAIN})
+    expected = contents(WebDataset.open(store, ["a.tar"], services).open_shard(0))
+    with no_wait():
+        shard = WebDataset.open(store, ["a.tar"], services).open_shard(0)
+        assert (len(shard), shard.key(7)) == (20, "0007")
+    assert contents(shard) == expected
+
+
+def test_a_known_table_of_a_compressed_archive_is_not_one_of_a_plain_one() -> None:
+    services = Remembering()
+    for codec, data in COMPRESSED.items():
+        for _ in range(2):
+            shard = dataset({"a.tar": data}, services).open_shard(0)
+            assert bytes(read_all(shard.fields(3)[1].data)) == PLAIN[7 * 1536 + 512 :][:700], codec
+            len(shard)
+    assert len(services.kept) == len(COMPRESSED)

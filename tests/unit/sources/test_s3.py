@@ -92,6 +92,68 @@ def test_a_changed_object_is_an_error(bucket: Any, tmp_path: Path) -> None:
             node.read(2_900_000, 200_000)
 
 
+def test_a_read_is_one_request(
+    bucket: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import s3fs
+
+    calls: list[str] = []
+    call_s3 = s3fs.S3FileSystem._call_s3
+
+    async def count(self: Any, method: str, *args: Any, **named: Any) -> Any:
+        calls.append(method)
+        return await call_s3(self, method, *args, **named)
+
+    monkeypatch.setattr(s3fs.S3FileSystem, "_call_s3", count)
+    with mounted("s3://box/set", tmp_path) as tree:
+        node = tree.root / "x-1/b/b.bin"
+        calls.clear()
+        assert bytes(node.read()) == LARGE
+        # It is read in pieces of a megabyte or so.
+        assert set(calls) == {"get_object"}
+        assert len(calls) < 8
+
+
+@pytest.mark.parametrize("fault", ["no condition", "no range", "cut"])
+def test_a_server_that_does_otherwise(
+    bucket: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    import s3fs
+
+    call_s3, left = s3fs.S3FileSystem._call_s3, 0
+
+    class Cut:
+        """A body of which the first read fails."""
+
+        async def read(self) -> bytes:
+            raise TimeoutError("the connection was cut")
+
+        def close(self) -> None:
+            """Do nothing."""
+
+    async def differ(self: Any, method: str, *args: Any, **named: Any) -> Any:
+        nonlocal left
+        if method != "get_object" or not left:
+            return await call_s3(self, method, *args, **named)
+        left -= 1
+        named.pop({"no condition": "IfMatch", "no range": "Range"}.get(fault, ""), None)
+        answer = await call_s3(self, method, *args, **named)
+        return {**answer, "Body": Cut()} if fault == "cut" else answer
+
+    monkeypatch.setattr(s3fs.S3FileSystem, "_call_s3", differ)
+    with mounted("s3://box/set", tmp_path) as tree:
+        node = tree.root / "x-1/b/b.bin"
+        left = 1 if fault == "cut" else 100
+        if fault == "cut":
+            assert bytes(node.read()) == LARGE
+            return
+        changed = bytearray(TAR)
+        changed[3_000_000] ^= 1
+        bucket.put_object(Key="set/x-1.tar", Body=bytes(changed))
+        with pytest.raises(Unreadable, match="has changed since it was mounted"):
+            node.read(2_900_000, 200_000)
+
+
 def test_what_is_not_there(bucket: Any, tmp_path: Path) -> None:
     for source in ("s3://box/none", "s3://nobox/x.tar"):
         with pytest.raises(NotFound, match=source.replace("nobox/x.tar", "nobox/x.tar")):

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
-from shardfs.blob import read_exactly
+from shardfs.blob import expect, read_exactly
 from shardfs.errors import Corrupt, Unsupported
 from shardfs.formats.shared.arrow.message import (
     FILE_START,
+    GLANCE,
     MAGIC,
     Header,
     read_footer,
@@ -104,6 +105,7 @@ def index_stream(blob: Blob, start: int = 0) -> bytes:
     _, offset = read_schema(blob, start)
     writer, size = IndexWriter(), blob.size()
     while offset < size:
+        expect(blob, [(offset, GLANCE)])  # and nothing of the batch behind it
         try:
             message = read_message(blob, offset)
             if message is None:
@@ -117,8 +119,9 @@ def index_stream(blob: Blob, start: int = 0) -> bytes:
 
 def index_file(blob: Blob, footer: Footer) -> bytes:
     """The index of a file."""
-    writer = IndexWriter()
-    for offset in (*footer.dictionaries, *footer.batches):
+    writer, offsets = IndexWriter(), (*footer.dictionaries, *footer.batches)
+    expect(blob, ((offset, GLANCE) for offset in offsets))
+    for offset in offsets:
         message = read_message(blob, offset)
         if message is None:
             raise Corrupt(f"the footer leads to no message at {offset}")

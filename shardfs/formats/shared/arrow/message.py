@@ -30,8 +30,8 @@ _TAIL = struct.Struct("<i6s")
 _BLOCK = struct.Struct("<qi4xq")
 _PREFIX = struct.Struct("<I")
 _CONTINUES = b"\xff\xff\xff\xff"
-# Read at first of a message: those of a few columns are shorter. A guess.
-_GLANCE = 1024
+GLANCE = 1024
+"""Read at first of a message: those of a few columns are shorter. A guess."""
 # Versions of the metadata: V4 is that of Arrow 0.8 to 0.17, V5 that of 1.0 and later.
 _V4, _V5 = 3, 4
 
@@ -70,7 +70,7 @@ class Message:
 
 def read_message(blob: Blob, offset: int) -> Message | None:
     """The message at *offset*; None for the mark at the end of a stream. Raises Corrupt."""
-    head = blob.read(offset, _GLANCE)
+    head = blob.read(offset, GLANCE)
     prefix = _PREFIX.size
     if bytes(head[:prefix]) == _CONTINUES:
         offset, head = offset + prefix, head[prefix:]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Mapping, Sequence
 
     from shardfs.blob import Blob
     from shardfs.errors import ShardfsError
@@ -87,8 +87,8 @@ class RemoteBlob(Protocol):
 
     def read(self, offset: int, length: int, /) -> memoryview: ...
 
-    def stream(self, offset: int, length: int, /) -> Iterator[bytes | memoryview]:
-        """The bytes of a range inside the file, in pieces as they come.
+    def stream(self, offset: int, length: int, /) -> Generator[bytes | memoryview, None, None]:
+        """The bytes of a range inside the file, in pieces as they come; closed early, no more of them come.
 
         Raises:
             Unreadable: they don't come, or are not those of the version that was asked for.

@@ -17,7 +17,7 @@ from shardfs.model import Entry
 from tests.fakes import MemoryStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
     from shardfs.blob import Blob
     from shardfs.cache.cached import CachedBlob
@@ -36,6 +36,7 @@ class RemoteBytes:
         error: what requests raise behind *fails_after* bytes.
         gate: what requests wait for before each piece.
         most: how many requests there were at a time.
+        sent: how many bytes came.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -45,7 +46,7 @@ class RemoteBytes:
         self.fails_after = 0
         self.gate = threading.Event()
         self.gate.set()
-        self.most = self._now = 0
+        self.most = self._now = self.sent = 0
         self._lock = threading.Lock()
 
     def size(self) -> int:
@@ -55,7 +56,7 @@ class RemoteBytes:
         start, stop = clip(offset, length, len(self.data))
         return memoryview(b"".join(self.stream(start, stop - start)))
 
-    def stream(self, offset: int, length: int, /) -> Iterator[bytes]:
+    def stream(self, offset: int, length: int, /) -> Generator[bytes, None, None]:
         if not may_wait():
             raise WouldBlock
         with self._lock:
@@ -73,7 +74,9 @@ class RemoteBytes:
             raise self.error
         for at in range(start, stop, _PIECE):
             assert self.gate.wait(20)
-            yield self.data[at : min(at + _PIECE, stop)]
+            piece = self.data[at : min(at + _PIECE, stop)]
+            self.sent += len(piece)
+            yield piece
             if self.error is not None and at + _PIECE - start >= self.fails_after:
                 raise self.error
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import threading
 import zlib
 from concurrent.futures import Future
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 from weakref import WeakValueDictionary
 
 from shardfs.blob import read_all
@@ -42,6 +43,18 @@ class Block:
 
 Claims: TypeAlias = "dict[int, Future[Block]]"
 """Blocks on their way, by number."""
+
+
+class Onward(Protocol):
+    """What to go on with behind the blocks that were claimed first."""
+
+    def reach(self, first: int) -> int:
+        """The block behind the last that a request from *first* on asks for, at least one."""
+        ...
+
+    def go_on(self, number: int) -> bool:
+        """Whether the block *number*, behind the last that was claimed, is claimed after all, or soon."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +104,8 @@ class Table:
         """Fetch by *share* requests at a time."""
         self.file, self.share, self._counter = file, share, counter
         self.slots, self.cursors = threading.Semaphore(share), Cursors()
+        self.waiting = 0
+        """How many threads wait for a slot."""
         self._memory, self._offline = keep.memory, keep.offline
         self._disk = keep.disk if file.key else None
         self.count = -(-file.size // BLOCK)
@@ -130,59 +145,71 @@ class Table:
 
     def give_up(self, claims: Claims, error: ShardfsError) -> None:
         """Tell those who wait for claimed blocks that they won't come."""
-        for number, future in claims.items():
+        while claims:
+            number, future = claims.popitem()
             if not future.done():
                 with self._lock:
                     del self._coming[number]
                 future.set_exception(error)
 
-    def take_from_disk(self, claims: Claims) -> Claims:
-        """Those of the claimed blocks that the disk cache does not have."""
+    def take_from_disk(self, claims: Claims) -> None:
+        """Bring those of the claimed blocks that the disk cache has; the others stay claimed."""
         if self._disk is None:
-            return claims
-        missing = {}
-        for number, future in claims.items():
+            return
+        for number in list(claims):
             data = _checked(self._disk, self._key(number))
             if data is not None and len(data) == self._length(number):
                 self._counter.disk += 1
-                self._arrive(number, future, data)
-            else:
-                missing[number] = future
-        return missing
+                self._arrive(number, claims.pop(number), data)
 
-    def fetch(self, claims: Claims) -> None:
-        """Bring claimed blocks. A failure goes to those who wait for them."""
+    def fetch_in_turn(self, claims: Claims) -> None:
+        """Bring claimed blocks as soon as there is a slot."""
+        with self._lock:
+            self.waiting += 1
+        with self.slots:
+            with self._lock:
+                self.waiting -= 1
+            self.fetch(claims)
+
+    def fetch(self, claims: Claims, onward: Onward | None = None) -> None:
+        """Bring claimed blocks, and what *onward* claims behind them. A failure goes to those who wait for them."""
         try:
-            missing = self.take_from_disk(claims)
-            if missing and self._offline:
+            self.take_from_disk(claims)
+            if claims and self._offline:
                 raise Unreadable(f"{self.file.name}: offline, and not all of it was read before")
-            for run in runs(missing):
-                self._stream(run, missing)
+            while claims:
+                run, *others = runs(claims)
+                self._stream(run, claims, None if others else onward)
         except ShardfsError as error:
             self.give_up(claims, error)
         except BaseException as error:
             self.give_up(claims, unexpected(self.file.name, error))
             raise
 
-    def _stream(self, run: Sequence[int], claims: Claims) -> None:
-        """Fetch blocks that follow one another, each of which is there as soon as its last byte is."""
-        start = run[0] * BLOCK
-        stop = min((run[-1] + 1) * BLOCK, self.file.size)
-        left = iter(run)
-        number = next(left)
+    def _stream(self, run: Sequence[int], claims: Claims, onward: Onward | None) -> None:
+        """Fetch blocks that follow one another, each of which is there as soon as its last byte is.
+
+        Those that came are claimed no more: who has fetched must not keep them in memory.
+        """
+        number = run[0]
+        reach = run[-1] + 1 if onward is None else min(onward.reach(number), self.count)
+        start, stop = number * BLOCK, min(reach * BLOCK, self.file.size)
         data, filled = bytearray(self._length(number)), 0
-        for piece in self.file.source().stream(start, stop - start):
-            rest = memoryview(piece)
-            while rest:
-                part = rest[: len(data) - filled]
-                data[filled : filled + len(part)] = part
-                filled, rest = filled + len(part), rest[len(part) :]
-                if filled == len(data):
+        with closing(self.file.source().stream(start, stop - start)) as pieces:
+            for piece in pieces:
+                rest = memoryview(piece)
+                while rest:
+                    part = rest[: len(data) - filled]
+                    data[filled : filled + len(part)] = part
+                    filled, rest = filled + len(part), rest[len(part) :]
+                    if filled < len(data):
+                        continue
                     self._counter.fetched += 1
-                    self._arrive(number, claims[number], memoryview(data).toreadonly())
+                    self._arrive(number, claims.pop(number), memoryview(data).toreadonly())
                     self._keep(number, data)
-                    number = next(left, -1)
-                    if number < 0:
+                    number += 1
+                    is_claimed = number in claims or (onward is not None and onward.go_on(number))
+                    if number == reach or not is_claimed:
                         return
                     data, filled = bytearray(self._length(number)), 0
         raise Unreadable(f"{self.file.name}: the source sent too little")

@@ -5,6 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from shardfs.cache.flow import Flow
 
 # Steps of this many bytes forward still count as going on, so that a walk over the headers of an archive does: with the
 # bytes that lie between, once there were so many reads.
@@ -30,6 +34,7 @@ class Cursor:
         last: how many of them the last read went over.
         reads: how many reads that were.
         asked: the end of what was fetched ahead.
+        flow: the request that goes on as long as reading does, if there is one.
     """
 
     at: int
@@ -37,6 +42,7 @@ class Cursor:
     last: int = 0
     reads: int = 0
     asked: int = 0
+    flow: Flow | None = None
 
     def wanted(self) -> int:
         """How many bytes to have ahead of it."""

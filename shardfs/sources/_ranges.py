@@ -16,7 +16,7 @@ from shardfs.sources._waits import Transient
 from shardfs.sources._web import bare
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Generator, Mapping
 
     from shardfs.sources._web import Answer, Origin, Web
 
@@ -117,7 +117,7 @@ class RangeBlob(Stored):
             raise WouldBlock
         return memoryview(b"".join(self.stream(start, stop - start)))
 
-    def stream(self, offset: int, length: int, /) -> Iterator[bytes]:
+    def stream(self, offset: int, length: int, /) -> Generator[bytes, None, None]:
         """The bytes of a range in pieces as they come; where they stop coming, the rest is asked for again."""
         begin = self._begin[offset : offset + length]
         if begin:

@@ -37,7 +37,7 @@ from shardfs.registry import ARCHIVES, FORMATS
 from shardfs.sources._s3 import read_object, tag_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 
     from fsspec import AbstractFileSystem
 
@@ -257,7 +257,7 @@ class FsspecBlob(Stored):
             return memoryview(b"")
         return memoryview(b"".join(self.stream(start, stop - start)))
 
-    def stream(self, offset: int, length: int, /) -> Iterator[bytes]:
+    def stream(self, offset: int, length: int, /) -> Generator[bytes, None, None]:
         """The bytes of a range, in a few pieces."""
         for start in range(offset, offset + length, _PIECE):
             yield self._store.fetch(self._entry, start, min(start + _PIECE, offset + length))

@@ -19,9 +19,9 @@ from shardfs.codecs.inflated import Inflated
 from shardfs.codecs.unpacked import Means, Packed, Unpacked
 from shardfs.errors import NotFound, Unreadable, UsageError, WouldBlock
 from shardfs.journal import Journal
-from shardfs.model import Entry, stated
 from shardfs.names import without_secrets
 from shardfs.registry import CODECS, INDEXERS, load, source_row
+from shardfs.stores import Entry, stated
 from shardfs.tree.archives import WithArchives
 from shardfs.tree.control import ControlSpace
 from shardfs.tree.discover import Selection, SubStore
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from shardfs.blob import Blob
     from shardfs.cache.remote import CachedStore
     from shardfs.errors import ShardfsError
-    from shardfs.model import RemoteStore, Store
     from shardfs.options import Options
+    from shardfs.stores import RemoteStore, Store
 
 # The most bytes of a compressed file that are decompressed and held together. A guess: 60 ms of zstd.
 _LARGEST_PIECE = 64 << 20

@@ -10,15 +10,16 @@ from shardfs.cache.memory import Derived, Memory
 from shardfs.codecs.inflated import Inflated
 from shardfs.errors import Corrupt, IsAFolder, NotFound, ShardfsError, WouldBlock
 from shardfs.journal import Journal
-from shardfs.model import Entry, Field, Kind, NumberedKeys, Plain, ShardRef
+from shardfs.model import Field, Kind, NumberedKeys, Plain, ShardRef
 from shardfs.names import to_bytes
 from shardfs.options import Options
 from shardfs.registry import CODECS, load
+from shardfs.stores import Entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from shardfs.model import Store
+    from shardfs.stores import Store
 
 
 class SlowBlob:

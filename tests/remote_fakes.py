@@ -13,7 +13,7 @@ from shardfs.cache.memory import Memory
 from shardfs.cache.readahead import Shares
 from shardfs.cache.workers import Workers
 from shardfs.errors import WouldBlock
-from shardfs.model import Entry
+from shardfs.stores import Entry
 from tests.fakes import MemoryStore
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from shardfs.blob import Blob
     from shardfs.formats.text.files import TextFormat
-    from shardfs.model import Entry, Shard, Store
+    from shardfs.model import Shard
+    from shardfs.stores import Entry, Store
 
 FORMATS: dict[str, type[TextFormat]] = {
     ".jsonl": Jsonl,

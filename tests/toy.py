@@ -16,7 +16,8 @@ from tests.fakes import FakeShard, KeyedShard
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from shardfs.model import Services, Store
+    from shardfs.model import Services
+    from shardfs.stores import Store
 
 ROW = Row("toy", "toy:Toy", markers=("toy.json",), suffixes=(".toy",), lone=(".json",))
 

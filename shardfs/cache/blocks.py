@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from shardfs.cache.disk import DiskCache
     from shardfs.cache.memory import Memory
-    from shardfs.model import RemoteBlob
+    from shardfs.stores import RemoteBlob
 
 BLOCK = 128 << 10
 """Bytes of a block. A guess: a picture is one or two, and 10 GiB of them are files that a folder can hold."""

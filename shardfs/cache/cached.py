@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
     from shardfs.cache.readahead import Cursor, Shares
     from shardfs.cache.workers import Workers
-    from shardfs.model import RemoteBlob
+    from shardfs.stores import RemoteBlob
 
 # The fewest blocks that are worth a connection of their own, and the most that are on their way on all of them
 # together: 1 and 32 MiB. Guesses: at 100 MB/s, 5 MB are on their way during a round trip of 50 ms.
 _FEW, _MANY = 8, 256
-# The parts that what is ahead is fetched in: each takes several round trips, and all but one are on their way while that
-# is read. A guess; of 2 to 14 it was the fastest on 2 processors.
+# The parts that what is ahead is fetched in: each takes several round trips, and the others are on their way while one
+# is read. Of 2 to 14 it was the fastest on 2 processors.
 _PARTS = 4
 # Bytes that are fetched ahead by the same request as what is read.
 _ALONG = 512 << 10

@@ -19,8 +19,8 @@ from shardfs.cache.once import Once
 from shardfs.cache.readahead import Shares
 from shardfs.cache.workers import Workers
 from shardfs.errors import IsAFolder, NotFound, Unreadable
-from shardfs.model import Entry
 from shardfs.names import to_bytes
+from shardfs.stores import Entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from shardfs.blob import Blob
     from shardfs.cache.disk import Room
     from shardfs.cache.memory import Memory
-    from shardfs.model import RemoteStore
     from shardfs.options import Options
+    from shardfs.stores import RemoteStore
 
 # Threads that fetch: a mount may read from more hosts than one, and some threads write what they fetched.
 _WORKERS_A_CONNECTION = 2

@@ -17,9 +17,9 @@ from huggingface_hub import constants, try_to_load_from_cache
 from huggingface_hub.file_download import repo_folder_name
 
 from shardfs.localfile import LocalFile
-from shardfs.model import Entry
 from shardfs.names import safe_parts
 from shardfs.sources._hub_api import State
+from shardfs.stores import Entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

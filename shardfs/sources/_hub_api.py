@@ -15,8 +15,8 @@ from huggingface_hub import constants
 from huggingface_hub.utils import parse_datetime
 
 from shardfs.errors import Unreadable
-from shardfs.model import Entry
 from shardfs.names import from_bytes, safe_parts, to_bytes
+from shardfs.stores import Entry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -31,10 +31,10 @@ from shardfs.errors import (
     UsageError,
     WouldBlock,
 )
-from shardfs.model import Entry
 from shardfs.names import expand_braces, safe_parts, to_bytes, without_secrets
 from shardfs.registry import ARCHIVES, FORMATS
 from shardfs.sources._s3 import read_object, tag_of
+from shardfs.stores import Entry, RemoteStore
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
@@ -115,12 +115,12 @@ def _is_file(fs: AbstractFileSystem, path: str, options: Options) -> bool:
     return bool(FsspecStore(fs, path, options).info("")["type"] == "file")
 
 
-class FsspecStore:
+class FsspecStore(RemoteStore):
     """A folder of a file system of fsspec."""
 
     # Bytes: as for web servers.
     least = 256 << 10
-    complete, hub_rules = True, False
+    complete = True
 
     def __init__(self, fs: AbstractFileSystem, root: str, options: Options) -> None:
         self._fs, self._root, self._timeout = fs, root, options.timeout
@@ -152,15 +152,6 @@ class FsspecStore:
     def blob(self, entry: Entry, /) -> FsspecBlob:
         """The file *entry*, in the version that was seen."""
         return FsspecBlob(self, entry)
-
-    def whole(self) -> None:
-        """A bucket may have millions of files."""
-
-    def at_hand(self, entry: Entry, /) -> None:
-        """Nothing is."""
-
-    def recall(self, path: str, /) -> None:
-        """Nothing ever comes along."""
 
     def counts(self) -> Mapping[str, int]:
         return {"requests": self.requests, "bytes": self.bytes}

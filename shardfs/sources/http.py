@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, unquote_to_bytes, urlsplit
 
 from shardfs.errors import IsAFolder, NotFound, OutsideSource, UsageError
-from shardfs.model import Entry
 from shardfs.names import expand_braces, from_bytes, safe_parts, to_bytes, without_secrets
 from shardfs.registry import ARCHIVES, FORMATS
 from shardfs.sources._ranges import RangeBlob, probe
 from shardfs.sources._web import Origin, Web
+from shardfs.stores import Entry, RemoteStore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -91,12 +91,11 @@ def _authorization(user: str, host: str) -> dict[str, str]:
     return {"Authorization": f"Basic {token}"}
 
 
-class HttpStore:
+class HttpStore(RemoteStore):
     """The files below a URL. Only those are listed that were named, the others can be asked for."""
 
     # Bytes: at 50 ms a request, fewer save nothing; what a picture mostly has.
     least = 256 << 10
-    complete = hub_rules = False
 
     def __init__(
         self, web: Web, url: str, files: Mapping[str, str], headers: Mapping[str, str]
@@ -133,12 +132,6 @@ class HttpStore:
         if entry.is_dir:
             raise IsAFolder(path)
         return self.blob(entry)
-
-    def whole(self) -> None:
-        """Nobody knows what else there is."""
-
-    def at_hand(self, entry: Entry, /) -> None:
-        """Nothing is."""
 
     def recall(self, path: str, /) -> None:
         self._recalled.add(path)

@@ -16,12 +16,12 @@ from huggingface_hub.utils import parse_hf_uri
 
 from shardfs.cache.once import Once
 from shardfs.errors import IsAFolder, NotFound, OutsideSource, TooLarge, UsageError
-from shardfs.model import Entry
 from shardfs.names import expand_braces, safe_parts, to_bytes, without_secrets
 from shardfs.sources._downloads import Downloads
 from shardfs.sources._hub_api import Place, State, next_page, parse_entries, parse_state
 from shardfs.sources._ranges import RangeBlob
 from shardfs.sources._web import Origin, Web
+from shardfs.stores import Entry, RemoteStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -69,7 +69,7 @@ def _place(source: str, revision: str) -> tuple[Place, str]:
     return place, parts[-1] if parts else ""
 
 
-class HubStore:
+class HubStore(RemoteStore):
     """A folder of a repository, in the commit that it had at the first look; or of a bucket, which has none."""
 
     # Bytes: as for web servers.
@@ -135,9 +135,6 @@ class HubStore:
         if state is None:
             return None
         return self._downloads.open(state.commit, self._place.inside(entry.path), entry)
-
-    def recall(self, path: str, /) -> None:
-        """Nothing ever comes along."""
 
     def blob(self, entry: Entry, /) -> RangeBlob:
         """The file *entry* in the commit that was seen, where it can't change; redirects name its digest besides."""

@@ -16,8 +16,8 @@ from shardfs.errors import (
     UsageError,
 )
 from shardfs.localfile import LocalFile, named_error
-from shardfs.model import Entry
 from shardfs.names import expand_braces, from_bytes, safe_parts, to_bytes
+from shardfs.stores import Entry
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

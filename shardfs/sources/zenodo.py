@@ -24,7 +24,6 @@ from shardfs.errors import (
     UsageError,
     located,
 )
-from shardfs.model import Entry
 from shardfs.names import expand_braces, from_bytes, safe_parts, to_bytes, without_secrets
 from shardfs.sources._ranges import RangeBlob
 from shardfs.sources._web import Origin, Web
@@ -37,6 +36,7 @@ from shardfs.sources._zenodo_api import (
     parse_record,
     placed,
 )
+from shardfs.stores import Entry, RemoteStore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -141,12 +141,12 @@ def _authorization() -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"} if token else {}
 
 
-class ZenodoStore:
+class ZenodoStore(RemoteStore):
     """A folder of a record, in the version that it had at the first look."""
 
     # Bytes. Requests are what Zenodo counts.
     least = 4 << 20
-    complete, hub_rules = True, False
+    complete = True
 
     def __init__(self, reference: Reference, folder: str, options: Options) -> None:
         """Take the token from the environment. Raises UsageError where it is none."""
@@ -193,12 +193,6 @@ class ZenodoStore:
             return None
         contents = self._contents()
         return [self._directory("", contents), *contents.entries.values()]
-
-    def at_hand(self, entry: Entry, /) -> None:
-        """Nothing is."""
-
-    def recall(self, path: str, /) -> None:
-        """Nothing ever comes along."""
 
     def blob(self, entry: Entry, /) -> RangeBlob:
         """The file *entry* in the version that was seen. Raises NotFound where nothing was seen of it."""

@@ -20,18 +20,19 @@ from shardfs.errors import (
     Unsupported,
     located,
 )
-from shardfs.model import Entry
 from shardfs.names import from_bytes, to_bytes
 from shardfs.sources._zip_directory import build_table
 from shardfs.sources._zip_records import LOCAL_SIZE, dos_time, parse_local
 from shardfs.sources._zip_table import DOS_TIME, ENCRYPTED, END_MARK, FOLDER, LINK, VERSION, Table
+from shardfs.stores import Entry
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from shardfs.blob import Blob
-    from shardfs.model import Services, Store
+    from shardfs.model import Services
     from shardfs.sources._zip_table import Row
+    from shardfs.stores import Store
 
 # A local header takes no more, mostly; and so much of a member comes along with it where the zip is far. Guesses.
 _LOCAL, _TOGETHER = 512, 256 << 10

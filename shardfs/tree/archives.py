@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from shardfs.blob import Blob
-    from shardfs.model import Entry, Services, Store
+    from shardfs.model import Services
+    from shardfs.stores import Entry, Store
 
 # An archive in an archive is opened this deep, since one can hold itself.
 _MAX_DEPTH = 4

@@ -8,8 +8,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from shardfs.errors import NotFound
-from shardfs.model import stated
 from shardfs.registry import FORMATS, Row, load
+from shardfs.stores import stated
 from shardfs.tree.slicing import sliced
 from shardfs.tree.splits import find_splits
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from shardfs.blob import Blob
-    from shardfs.model import Dataset, Entry, Format, Services, Store
+    from shardfs.model import Dataset, Format, Services
+    from shardfs.stores import Entry, Store
 
 
 class SubStore:

@@ -10,7 +10,7 @@ from shardfs.names import escape, from_bytes, shorten, split_extension, to_bytes
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from shardfs.model import Entry
+    from shardfs.stores import Entry
 
 
 class Files:

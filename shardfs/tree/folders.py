@@ -17,7 +17,6 @@ from shardfs.errors import (
     WouldBlock,
     located,
 )
-from shardfs.model import stated
 from shardfs.names import (
     distinct,
     escape,
@@ -25,6 +24,7 @@ from shardfs.names import (
     to_bytes,
     without_suffix,
 )
+from shardfs.stores import stated
 from shardfs.tree.archives import archive_row
 from shardfs.tree.discover import SubStore, discover
 from shardfs.tree.files import Files
@@ -46,7 +46,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from shardfs.blob import Blob
-    from shardfs.model import Dataset, Entry, Services, Store
+    from shardfs.model import Dataset, Services
+    from shardfs.stores import Entry, Store
     from shardfs.tree.discover import Found
     from shardfs.tree.shards import ShardSpace
 

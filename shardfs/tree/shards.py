@@ -41,8 +41,9 @@ if TYPE_CHECKING:
 
     from shardfs.cache.disk import DiskCache
     from shardfs.journal import Journal
-    from shardfs.model import Dataset, Shard, ShardRef, Store
+    from shardfs.model import Dataset, Shard, ShardRef
     from shardfs.options import Options
+    from shardfs.stores import Store
     from shardfs.tree.records import Presenter
 
 CONTROL_NAME = ".shardfs.json"

@@ -23,8 +23,9 @@ from shardfs.tree.hub_rules import IGNORED, SPLIT_NAME, Split, inferred_splits
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from shardfs.model import Entry, Services, Store
+    from shardfs.model import Services
     from shardfs.options import Options
+    from shardfs.stores import Entry, Store
 
 README = "README.md"
 OVERLAY = ".huggingface.yaml"

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from shardfs.model import Dataset, Field, Format, Shard, Store
+    from shardfs.model import Dataset, Field, Format, Shard
+    from shardfs.stores import Store
 
 # Records of a shard that are looked at, from both ends.
 SOME = 20

@@ -14,7 +14,7 @@ from shardfs.names import to_bytes
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from shardfs.model import Store
+    from shardfs.stores import Store
 
 FILES = {
     "B": b"",

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from shardfs.blob import Blob
-    from shardfs.model import Store
+    from shardfs.stores import Store
 
 
 @pytest.fixture

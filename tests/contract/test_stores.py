@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from shardfs.model import Store
+    from shardfs.stores import Store
 
 
 def write(folder: Path, files: Mapping[str, bytes]) -> Path:

@@ -12,9 +12,9 @@ from shardfs.cache.disk import Room
 from shardfs.cache.memory import Memory
 from shardfs.errors import Corrupt, NotFound, UsageError, WouldBlock
 from shardfs.journal import Journal
-from shardfs.model import Entry
 from shardfs.mounting import Workshop, open_source, open_tree
 from shardfs.options import Options
+from shardfs.stores import Entry
 from tests import DATA
 from tests.fakes import MemoryStore
 

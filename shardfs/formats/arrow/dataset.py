@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from shardfs.formats.arrow.saved import SavedFile, State
-    from shardfs.model import Dataset, Entry, Services, Shard, Store
+    from shardfs.model import Dataset, Services, Shard
+    from shardfs.stores import Entry, Store
 
 SUFFIXES = (".arrow", ".feather", ".ipc")
 

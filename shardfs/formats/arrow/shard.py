@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from shardfs.blob import Blob
     from shardfs.formats.shared.arrow.types import Schema
-    from shardfs.model import Entry, Field, Services, Shard, Store
+    from shardfs.model import Field, Services, Shard
+    from shardfs.stores import Entry, Store
 
 _FEATHER_1 = b"FEA1"
 

@@ -29,7 +29,8 @@ from shardfs.model import ShardRef
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from shardfs.model import Dataset, Services, Shard, Store
+    from shardfs.model import Dataset, Services, Shard
+    from shardfs.stores import Store
 
 _CHUNK = re.compile(r"chunk-\d+-\d+(?:-u\d+)?(?:\.zstd(?::\d+)?)?\.bin", re.ASCII)
 

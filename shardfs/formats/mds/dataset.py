@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
     from shardfs.blob import Blob
     from shardfs.formats.mds.index import Part, ShardInfo, StoredFile
-    from shardfs.model import Entry, Services, Shard, Store
+    from shardfs.model import Services, Shard
+    from shardfs.stores import Entry, Store
 
 # How an index begins, so that a long one need not be parsed to see that it is one: keys are sorted by the writers,
 # merged ones have the version first. LitData's has the chunks first.

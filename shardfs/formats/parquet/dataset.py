@@ -12,7 +12,8 @@ from shardfs.names import without_suffix
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from shardfs.model import Dataset, Services, Shard, Store
+    from shardfs.model import Dataset, Services, Shard
+    from shardfs.stores import Store
 
 
 class Parquet:

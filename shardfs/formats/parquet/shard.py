@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from shardfs.formats.parquet.schema import Leaf
     from shardfs.formats.shared.arrow.types import Schema
     from shardfs.formats.shared.columns import Cells
-    from shardfs.model import Entry, Field, Services, Store
+    from shardfs.model import Field, Services
+    from shardfs.stores import Entry, Store
 
 SUFFIXES = (".parquet", ".geoparquet", ".gpq")
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from shardfs.blob import Blob
-    from shardfs.model import Entry, Services, Store
+    from shardfs.model import Services
+    from shardfs.stores import Entry, Store
 
 _MAGIC = (
     (b"\x1f\x8b\x08", "gz"),

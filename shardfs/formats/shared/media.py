@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from shardfs.blob import Blob
-    from shardfs.model import Entry, Shard, Store
+    from shardfs.model import Shard
+    from shardfs.stores import Entry, Store
 
 TABLE = "metadata"
 """What such a table is called, before its suffix."""

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from shardfs.blob import Blob
     from shardfs.formats.shared.compressed import Content
     from shardfs.formats.text.rows import Finder
-    from shardfs.model import Entry, Services, Shard, Store
+    from shardfs.model import Services, Shard
+    from shardfs.stores import Entry, Store
 
 
 MAX_ROW = 128 << 20

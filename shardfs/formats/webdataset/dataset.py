@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from shardfs.blob import Blob
-    from shardfs.model import Entry, Services, Shard, Store
+    from shardfs.model import Services, Shard
+    from shardfs.stores import Entry, Store
 
 SUFFIXES = next(row.suffixes for row in FORMATS if row.name == "webdataset")
 

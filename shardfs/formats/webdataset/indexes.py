@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from shardfs.blob import Blob
-    from shardfs.model import Entry, Store
+    from shardfs.stores import Entry, Store
 
 # Guesses: larger indexes take longer to fetch and to take in than the headers would.
 _MAX_SIDECAR = 64 << 20

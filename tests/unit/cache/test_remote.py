@@ -13,8 +13,8 @@ from shardfs.cache.memory import Memory
 from shardfs.cache.once import Once
 from shardfs.cache.remote import CachedStore, cached
 from shardfs.errors import IsAFolder, NotFound, Unreadable, WouldBlock
-from shardfs.model import Entry
 from shardfs.options import Options
+from shardfs.stores import Entry
 from tests.remote_fakes import RemoteFiles
 
 if TYPE_CHECKING:

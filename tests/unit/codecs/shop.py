@@ -9,9 +9,9 @@ from shardfs.blob import Bytes
 from shardfs.cache.disk import Room
 from shardfs.cache.memory import Memory
 from shardfs.journal import Journal
-from shardfs.model import Entry
 from shardfs.mounting import Workshop
 from shardfs.options import Options
+from shardfs.stores import Entry
 from tests.fakes import MemoryStore
 from tests.packed_files import INDEXED, PLAIN
 

@@ -21,7 +21,7 @@ from shardfs.codecs.pieces import Pieced
 from shardfs.codecs.replayed import Replayed
 from shardfs.codecs.spilled import Spilled
 from shardfs.errors import Unreadable, WouldBlock
-from shardfs.model import Entry
+from shardfs.stores import Entry
 from tests.fakes import SlowBlob
 from tests.packed_files import INDEXED, PLAIN, gzip_members, zstd_unsized
 from tests.unit.codecs.shop import ALL, CACHES, CHANCE, CONTENT, WITHOUT, Shop, files, way

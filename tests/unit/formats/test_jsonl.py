@@ -19,7 +19,7 @@ from tests.text_files import KeepingServices, files, open_shard, records
 
 if TYPE_CHECKING:
     from shardfs.blob import Blob
-    from shardfs.model import Entry, Store
+    from shardfs.stores import Entry, Store
 
 
 def test_members_are_files_by_their_type() -> None:

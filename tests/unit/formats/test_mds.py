@@ -20,7 +20,7 @@ from tests.fakes import FakeServices
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from shardfs.model import Entry
+    from shardfs.stores import Entry
 
 DATA = tests.DATA / "mds"
 

@@ -11,7 +11,7 @@ from PIL import Image
 from shardfs.blob import Bytes, no_wait, read_all
 from shardfs.errors import Corrupt, OutsideSource, ShardfsError, Unreadable, WouldBlock
 from shardfs.formats.shared.media import Folder, MediaFile, with_media
-from shardfs.model import Entry
+from shardfs.stores import Entry
 from tests.fakes import FakeShard, MemoryStore
 from tests.text_files import files, open_shard, records
 

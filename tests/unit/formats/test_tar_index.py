@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from shardfs.blob import Blob
-    from shardfs.model import Entry, Store
+    from shardfs.stores import Entry, Store
 
 DATA = tests.DATA / "webdataset"
 PLAIN = archive(member("a.jpg", b"x" * 700), member("a.txt", b"text"), member("b.txt", b""))

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
     from shardfs.blob import Blob
     from shardfs.formats.webdataset.dataset import TarDataset
-    from shardfs.model import Entry, Services, Shard, Store
+    from shardfs.model import Services, Shard
+    from shardfs.stores import Entry, Store
 
 PLAIN = archive(
     *(member(f"{number:04d}.{field}", os.urandom(700)) for number in range(20) for field in "xy")

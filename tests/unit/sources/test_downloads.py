@@ -11,9 +11,9 @@ import pytest
 from huggingface_hub import constants, hf_hub_download, snapshot_download
 
 from shardfs.blob import read_all
-from shardfs.model import Entry
 from shardfs.sources._downloads import Downloads
 from shardfs.sources._hub_api import Place
+from shardfs.stores import Entry
 from tests.hub_repos import NAME, Repository
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import pytest
 from huggingface_hub import constants
 
 from shardfs.errors import Unreadable
-from shardfs.model import Entry
 from shardfs.sources._hub_api import Place, State, next_page, parse_entries, parse_state
+from shardfs.stores import Entry
 
 HUB = "https://hub.test"
 SET = Place("datasets", "org/set")

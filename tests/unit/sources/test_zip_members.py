@@ -15,9 +15,9 @@ from shardfs.errors import (
     Unsupported,
     WouldBlock,
 )
-from shardfs.model import Entry
 from shardfs.sources import zip as zip_module
 from shardfs.sources.zip import ZipStore
+from shardfs.stores import Entry
 from tests.fakes import FakeServices, MemoryStore, SlowBlob
 from tests.unit.sources.zips import ONE, opened, read, store_of
 from tests.zip_files import (

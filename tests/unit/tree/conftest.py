@@ -15,7 +15,7 @@ from tests.toy import ROW, Toy
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from shardfs.model import Store
+    from shardfs.stores import Store
     from shardfs.tree.tree import Tree
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis.strategies import lists, sampled_from, sets
 
-from shardfs.model import Entry
 from shardfs.names import NAME_MAX, from_bytes, to_bytes
+from shardfs.stores import Entry
 from shardfs.tree.files import Files
 
 if TYPE_CHECKING:

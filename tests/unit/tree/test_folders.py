@@ -17,8 +17,8 @@ from shardfs.errors import (
     UsageError,
     WouldBlock,
 )
-from shardfs.model import Entry
 from shardfs.names import from_bytes
+from shardfs.stores import Entry
 from shardfs.tree.inodes import ROOT, Special, special_ino
 from tests.fakes import MemoryStore
 from tests.toy import index, toy

@@ -6,8 +6,8 @@ from unittest.mock import ANY
 import pytest
 
 from shardfs.errors import NotFound
-from shardfs.model import Entry
 from shardfs.options import Options
+from shardfs.stores import Entry
 from shardfs.tree.archives import WithArchives
 from shardfs.tree.splits import find_splits, matching, split_order
 from tests.fakes import FakeServices, MemoryStore

@@ -75,7 +75,7 @@ class CachedBlob(Stored):
             raise WouldBlock
         cursor = self._cursors.move(start, stop)
         ahead = self._wanted(cursor)
-        if cursor.flow is not None:
+        if missing and cursor.flow is not None:
             cursor.flow.extend()
         coming = self._bring(missing, cursor, ahead) if missing else {}
         self._look_ahead(cursor, ahead)

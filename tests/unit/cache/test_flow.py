@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from shardfs.blob import no_wait
 from shardfs.cache import flow
 from shardfs.cache.blocks import BLOCK
 from shardfs.cache.cached import Blobs
@@ -41,7 +42,7 @@ def test_reading_in_order_is_few_requests_one_at_a_time(
 ) -> None:
     in_order(blob, len(DATA))
     idle(source)
-    assert source.sent == len(DATA)
+    assert source.sent < len(DATA) + MIB  # a request that is given up has sent a little more
     assert len(source.fetched) < 12
     assert source.most == 1
     assert source.fetched[-1][1] > 16 * MIB  # more than is ever ahead
@@ -52,7 +53,7 @@ def test_so_it_is_where_several_threads_read_it(blob: CachedBlob, source: Remote
         spans = [(at, min(MIB, len(DATA) - at)) for at in range(0, len(DATA), MIB)]
         assert len(list(pool.map(lambda span: read(blob, *span), spans))) == len(spans)
     idle(source)
-    assert source.sent == len(DATA)
+    assert source.sent < len(DATA) + MIB
     assert source.most <= 4
 
 
@@ -145,7 +146,29 @@ def test_what_has_come_is_held_by_the_budget_alone(source: RemoteBytes) -> None:
     what = means(memory=4 * MIB, connections=1)
     in_order(cached(source, what), len(DATA))
     assert what.keep.memory.total <= 4 * MIB
-    assert source.sent == len(DATA)
+    assert source.sent < len(DATA) + MIB
+
+
+def test_what_is_in_memory_is_read_without_a_look_at_a_disk(
+    source: RemoteBytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = DiskCache(Room(tmp_path, 200 * MIB), BLOCKS)
+    blob = cached(source, means(disk, connections=1))
+    in_order(blob, 8 * MIB)
+    soon(lambda: source.sent >= 11 * MIB)
+    looks: list[str] = []
+    me, has = threading.current_thread(), disk.has
+
+    def look(key: str) -> bool:
+        if threading.current_thread() is me:
+            looks.append(key)
+        return has(key)
+
+    monkeypatch.setattr(disk, "has", look)
+    with no_wait():
+        for at in range(8 * MIB, 10 * MIB, BLOCK):
+            read(blob, at, BLOCK)
+    assert not looks
 
 
 def test_closing_ends_it(source: RemoteBytes) -> None:

@@ -7,15 +7,14 @@ from the source, and the others wait for that.
 from __future__ import annotations
 
 import threading
-import zlib
 from concurrent.futures import Future
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 from weakref import WeakValueDictionary
 
-from shardfs.blob import read_all
+from shardfs.cache.kept import BLOCK, Kept
 from shardfs.cache.readahead import Cursors
 from shardfs.errors import ShardfsError, Unexpected, Unreadable
 
@@ -25,11 +24,6 @@ if TYPE_CHECKING:
     from shardfs.cache.disk import DiskCache
     from shardfs.cache.memory import Memory
     from shardfs.stores import RemoteBlob
-
-BLOCK = 128 << 10
-"""Bytes of a block. A guess: a picture is one or two, and 10 GiB of them are files that a folder can hold."""
-
-_SUM_BYTES = 4
 
 
 class Block:
@@ -107,7 +101,7 @@ class Table:
         self.waiting = 0
         """How many threads wait for a slot."""
         self._memory, self._offline = keep.memory, keep.offline
-        self._disk = keep.disk if file.key else None
+        self._kept = Kept(keep.disk, file.key, file.size) if keep.disk and file.key else None
         self.count = -(-file.size // BLOCK)
         self._held: WeakValueDictionary[int, Block] = WeakValueDictionary()
         self._coming: Claims = {}
@@ -125,7 +119,7 @@ class Table:
         """Whether a block need not be fetched."""
         if number in self._coming or number in self._held:
             return True
-        return self._disk is not None and self._disk.has(self._key(number))
+        return self._kept is not None and self._kept.has(number)
 
     def claim(self, numbers: Iterable[int]) -> tuple[Claims, Claims]:
         """The blocks *numbers* as they come, and those of them that nobody else brings: the caller has to."""
@@ -154,11 +148,11 @@ class Table:
 
     def take_from_disk(self, claims: Claims) -> None:
         """Bring those of the claimed blocks that the disk cache has; the others stay claimed."""
-        if self._disk is None:
+        if self._kept is None:
             return
         for number in list(claims):
-            data = _checked(self._disk, self._key(number))
-            if data is not None and len(data) == self._length(number):
+            data = self._kept.get(number)
+            if data is not None:
                 self._counter.disk += 1
                 self._arrive(number, claims.pop(number), data)
 
@@ -195,7 +189,8 @@ class Table:
         reach = run[-1] + 1 if onward is None else min(onward.reach(number), self.count)
         start, stop = number * BLOCK, min(reach * BLOCK, self.file.size)
         data, filled = bytearray(self._length(number)), 0
-        with closing(self.file.source().stream(start, stop - start)) as pieces:
+        keep = nullcontext() if self._kept is None else self._kept.writer()
+        with keep as kept, closing(self.file.source().stream(start, stop - start)) as pieces:
             for piece in pieces:
                 rest = memoryview(piece)
                 while rest:
@@ -206,7 +201,8 @@ class Table:
                         continue
                     self._counter.fetched += 1
                     self._arrive(number, claims.pop(number), memoryview(data).toreadonly())
-                    self._keep(number, data)
+                    if kept is not None:
+                        kept.add(number, data)
                     number += 1
                     is_claimed = number in claims or (onward is not None and onward.go_on(number))
                     if number == reach or not is_claimed:
@@ -222,14 +218,6 @@ class Table:
             del self._coming[number]
         future.set_result(block)
 
-    def _keep(self, number: int, data: bytearray) -> None:
-        if self._disk is not None:
-            check = zlib.crc32(data).to_bytes(_SUM_BYTES, "little")
-            self._disk.put(self._key(number), check, data)
-
-    def _key(self, number: int) -> str:
-        return f"{self.file.key}\0{number:x}"
-
     def _length(self, number: int) -> int:
         return min(BLOCK, self.file.size - number * BLOCK)
 
@@ -243,17 +231,3 @@ def runs(numbers: Iterable[int]) -> Iterator[list[int]]:
 def unexpected(name: str, error: BaseException) -> ShardfsError:
     """*error*, which nobody thought of, as a failure of the file *name*."""
     return Unexpected(f"{name}: {type(error).__name__}: {error} (please report this)")
-
-
-def _checked(disk: DiskCache, key: str) -> memoryview | None:
-    """The bytes that are kept under *key*, if they are what was kept: a power failure may have left others."""
-    kept = disk.get(key)
-    if kept is None:
-        return None
-    try:
-        data = read_all(kept)
-    except ShardfsError:
-        return None
-    if zlib.crc32(data[_SUM_BYTES:]).to_bytes(_SUM_BYTES, "little") != data[:_SUM_BYTES]:
-        return None
-    return data[_SUM_BYTES:]

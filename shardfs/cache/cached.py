@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from shardfs.blob import Stored, clip, may_wait
-from shardfs.cache.blocks import BLOCK, Block, Claims, Counter, File, Keep, Table, runs, unexpected
+from shardfs.cache.blocks import Block, Claims, Counter, File, Keep, Table, runs, unexpected
 from shardfs.cache.flow import Flow
+from shardfs.cache.kept import BLOCK
 from shardfs.errors import ShardfsError, WouldBlock
 
 if TYPE_CHECKING:

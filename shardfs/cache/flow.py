@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from shardfs.cache.blocks import BLOCK
+from shardfs.cache.kept import BLOCK
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from shardfs.blob import no_wait, stored_at
-from shardfs.cache.blocks import BLOCK
 from shardfs.cache.cached import Blobs
 from shardfs.cache.disk import BLOCKS, DiskCache, Room
+from shardfs.cache.kept import BLOCK
 from shardfs.errors import Unexpected, Unreadable, WouldBlock
 from tests.remote_fakes import RemoteBytes, cached, means, open_in
 from tests.unit.cache.far import DATA, in_order, read, soon

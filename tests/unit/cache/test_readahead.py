@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from shardfs.blob import no_wait
-from shardfs.cache.blocks import BLOCK
 from shardfs.cache.cached import Blobs
+from shardfs.cache.kept import BLOCK
 from shardfs.errors import Unreadable
 from tests.remote_fakes import RemoteBytes, cached, means, open_in
 from tests.unit.cache.far import DATA, in_order, read, soon

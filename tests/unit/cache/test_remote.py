@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from shardfs.blob import Bytes, no_wait
-from shardfs.cache.blocks import BLOCK
 from shardfs.cache.disk import Room
+from shardfs.cache.kept import BLOCK
 from shardfs.cache.memory import Memory
 from shardfs.cache.once import Once
 from shardfs.cache.remote import CachedStore, cached

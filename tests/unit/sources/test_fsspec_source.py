@@ -8,7 +8,7 @@ import fsspec
 import pytest
 
 from shardfs.blob import no_wait, read_all
-from shardfs.cache.blocks import BLOCK
+from shardfs.cache.kept import BLOCK
 from shardfs.errors import (
     AccessDenied,
     MissingPackage,

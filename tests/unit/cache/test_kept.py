@@ -16,10 +16,10 @@ COUNT = 21
 DATA = os.urandom(BLOCK) * 21
 
 
-def block(number: int) -> bytearray:
+def block(number: int) -> bytes:
     """One that is like no other."""
     length = min(BLOCK, SIZE - number * BLOCK)
-    return bytearray(number.to_bytes(4, "little") + DATA[: length - 4])
+    return number.to_bytes(4, "little") + DATA[: length - 4]
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def get(kept: Kept, number: int) -> bytes | None:
 def write(kept: Kept, first: int, stop: int) -> None:
     with kept.writer() as writer:
         for number in range(first, stop):
-            writer.add(number, block(number))
+            writer.add(number, bytearray(block(number)))
 
 
 def files(folder: Path) -> list[int]:
@@ -82,8 +82,8 @@ def test_files_are_apart_by_key(kept: Kept, disk: DiskCache) -> None:
 
 def test_what_came_before_a_failure_is_kept(kept: Kept) -> None:
     with pytest.raises(OSError, match="cut"), kept.writer() as writer:  # noqa: PT012
-        writer.add(2, block(2))
-        writer.add(3, block(3))
+        writer.add(2, bytearray(block(2)))
+        writer.add(3, bytearray(block(3)))
         raise OSError("cut")
     assert get(kept, 2) == block(2)
     assert get(kept, 3) == block(3)

@@ -97,6 +97,9 @@ def test_a_driver_that_is_not_installed_is_named(
     monkeypatch: pytest.MonkeyPatch, source: str, module: str, cure: str
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
+    # fsspec keeps what other tests have loaded.
+    loaded = sys.modules["fsspec.registry"]._registry
+    monkeypatch.delitem(loaded, source.partition("://")[0], raising=False)
     with pytest.raises(MissingPackage) as caught:
         open_source(source, Options())
     assert f"pip install '{cure}'" in str(caught.value)

@@ -5,6 +5,13 @@ from __future__ import annotations
 import logging
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# Time says nothing about what is generated: machines are shared, and the first value may import a library.
+settings.register_profile(
+    "shared machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("shared machine")
 
 
 class _Encodable(logging.Filter):

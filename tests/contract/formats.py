@@ -160,7 +160,7 @@ class FormatContract:
     @settings(
         max_examples=40,
         deadline=None,
-        suppress_health_check=[HealthCheck.function_scoped_fixture],
+        suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     )
     @given(seed=integers(0, 2**32))
     def test_damage_of_any_kind_is_an_error_that_has_a_name(self, source: Path, seed: int) -> None:

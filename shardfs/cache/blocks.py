@@ -154,7 +154,7 @@ class Table:
             data = self._kept.get(number)
             if data is not None:
                 self._counter.disk += 1
-                self._arrive(number, claims.pop(number), data)
+                self._arrive(number, claims, data)
 
     def fetch_in_turn(self, claims: Claims) -> None:
         """Bring claimed blocks as soon as there is a slot."""
@@ -200,23 +200,24 @@ class Table:
                     if filled < len(data):
                         continue
                     self._counter.fetched += 1
-                    self._arrive(number, claims.pop(number), memoryview(data).toreadonly())
+                    self._arrive(number, claims, memoryview(data).toreadonly())
                     if kept is not None:
                         kept.add(number, data)
                     number += 1
-                    is_claimed = number in claims or (onward is not None and onward.go_on(number))
-                    if number == reach or not is_claimed:
+                    if number == reach or not (
+                        number in claims or (onward is not None and onward.go_on(number))
+                    ):
                         return
                     data, filled = bytearray(self._length(number)), 0
         raise Unreadable(f"{self.file.name}: the source sent too little")
 
-    def _arrive(self, number: int, future: Future[Block], data: memoryview) -> None:
+    def _arrive(self, number: int, claims: Claims, data: memoryview) -> None:
         block = Block(self, data)
         self._memory.put(block, block, len(data))
         with self._lock:
             self._held[number] = block
             del self._coming[number]
-        future.set_result(block)
+        claims.pop(number).set_result(block)
 
     def _length(self, number: int) -> int:
         return min(BLOCK, self.file.size - number * BLOCK)

@@ -204,6 +204,8 @@ class Stored:
     """What blobs inherit from that are a whole file of the source, as it is stored."""
 
     __slots__ = ()
+    is_far = False
+    """Whether a read may be a request over a network."""
 
     def fill(self, offset: int, target: memoryview, /) -> bool:
         """Put the bytes from *offset* into *target*, all of which lies inside; False where that is no use.
@@ -243,6 +245,13 @@ def expect(blob: Blob, spans: Iterable[tuple[int, int]]) -> None:
         expect(blob, inner)
     elif isinstance(blob, Stored):
         blob.expect(spans)
+
+
+def is_far(blob: Blob) -> bool:
+    """Whether a read of *blob* may be a request, so that it is worth a thought how much is read."""
+    while type(blob) is Slice:
+        blob = blob.parent
+    return isinstance(blob, Stored) and blob.is_far
 
 
 def stored_at(blob: Blob) -> int | None:

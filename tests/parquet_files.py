@@ -23,8 +23,8 @@ NAME = "data.parquet"
 class CountingBlob(Stored):
     """A file that counts what is read of it, as (offset, length)."""
 
-    def __init__(self, data: bytes) -> None:
-        self._bytes = Bytes(data)
+    def __init__(self, data: bytes, *, is_far: bool = False) -> None:
+        self._bytes, self.is_far = Bytes(data), is_far
         self.reads: list[tuple[int, int]] = []
 
     def size(self) -> int:

@@ -58,6 +58,8 @@ class Means:
 class CachedBlob(Stored):
     """A remote file of which what was read is at hand."""
 
+    is_far = True
+
     def __init__(self, table: Table, means: Means) -> None:
         self._table, self._means = table, means
         self._cursors = table.cursors

@@ -8,7 +8,7 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
-from shardfs.blob import Blob, Bytes, Slice, expect, read_all, read_exactly
+from shardfs.blob import Blob, Bytes, Slice, expect, is_far, read_all, read_exactly
 from shardfs.errors import Corrupt
 from shardfs.formats.parquet.convert import Physical
 from shardfs.formats.parquet.delta import as_plain
@@ -156,9 +156,10 @@ def _bool_runs(data: Blob, count: int) -> bytes:
 
 
 class Starts:
-    """Where *count* values begin, each behind its length: found from the first one on, as far as somebody asks.
+    """Where *count* values begin, each behind its length, held under the memory budget.
 
-    They are found in runs, each of as many values as mostly lie in one look. A run is held under the memory budget.
+    In a file that is far away they are found from the first one on, as far as somebody asks, in runs of as many as
+    mostly lie in one look; else all at once.
     """
 
     def __init__(self, data: Blob, count: int, services: Services) -> None:
@@ -171,23 +172,32 @@ class Starts:
         size = self._data.size()
         if self._count * _LENGTH.size > size:
             raise Corrupt(f"{self._count} texts in a Parquet page of {size} bytes")
-        each = max(self._count * LOOK // size, 1)
+        each = max(self._count * LOOK // size, 1) if is_far(self._data) else self._count
         run, at = divmod(number, each)
         while run >= (known := len(self._runs)):
-            begin = self._following(known - 1, each) if known else 0
             count = min(each, self._count - known * each)
-            walk = partial(find_starts, self._data, begin, count, is_dense=each > LOOK // _FAR)
+            walk = partial(
+                find_starts,
+                self._data,
+                self._begin(known, each),
+                count,
+                is_dense=LOOK // _FAR < each < self._count,
+            )
             # Two numbers take less room than what would make them again.
             made = self._services.derive(walk) if each > 1 else Bytes(walk())
             with self._lock:
                 if known == len(self._runs):
                     self._runs.append(made)
-        start, following = self._runs[run].read(8 * at, 16).cast("q")
+        try:
+            start, following = self._runs[run].read(8 * at, 16).cast("q")
+        except Corrupt:  # which may be behind this value
+            found = find_starts(self._data, self._begin(run, each), at + 1)
+            start, following = memoryview(found)[8 * at :].cast("q")
         return start, following - _LENGTH.size - start
 
-    def _following(self, run: int, each: int) -> int:
-        """Where the length of the first value behind a run lies."""
-        return self._runs[run].read(8 * each, 8).cast("q")[0] - _LENGTH.size
+    def _begin(self, run: int, each: int) -> int:
+        """Where the length of the first value of a run lies."""
+        return self._runs[run - 1].read(8 * each, 8).cast("q")[0] - _LENGTH.size if run else 0
 
 
 def find_starts(data: Blob, at: int, count: int, *, is_dense: bool = False) -> bytes:

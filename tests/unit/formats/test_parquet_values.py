@@ -182,8 +182,10 @@ def test_of_long_values_only_the_lengths_are_read() -> None:
 
 
 @pytest.mark.parametrize(("size", "count"), [(300_000, 30), (20_000, 400), (20, 200_000), (0, 9)])
-def test_values_are_looked_for_no_further_than_the_wanted_one(size: int, count: int) -> None:
-    file = CountingBlob(texts(*[bytes(size)] * count))
+def test_far_away_values_are_looked_for_no_further_than_the_wanted_one(
+    size: int, count: int
+) -> None:
+    file = CountingBlob(texts(*[bytes(size)] * count), is_far=True)
     starts = Starts(file, count, FakeServices())
     for number in (count // 2, 0, count // 2):
         assert starts.find(number) == ((size + 4) * number + 4, size)
@@ -194,9 +196,19 @@ def test_values_are_looked_for_no_further_than_the_wanted_one(size: int, count: 
     assert not any(at < (size + 4) * (count // 2) for at, _ in file.reads[before:])
 
 
-def test_damage_behind_a_value_does_not_matter_to_it() -> None:
+def test_near_by_all_are_found_at_once() -> None:
+    file = CountingBlob(texts(*[bytes(20_000)] * 400))
+    starts = Starts(file, 400, FakeServices())
+    assert starts.find(7) == (7 * 20_004 + 4, 20_000)
+    before = len(file.reads)
+    assert starts.find(399) == (399 * 20_004 + 4, 20_000)
+    assert len(file.reads) == before
+
+
+@pytest.mark.parametrize("is_far", [False, True])
+def test_damage_behind_a_value_does_not_matter_to_it(is_far: bool) -> None:
     data = texts(*[b"x" * 100_000] * 10)
-    starts = Starts(Bytes(data[:-1]), 10, FakeServices())
+    starts = Starts(CountingBlob(data[:-1], is_far=is_far), 10, FakeServices())
     assert starts.find(8) == (8 * 100_004 + 4, 100_000)
     for _ in range(2):
         with pytest.raises(Corrupt, match="lead to 1000040"):
@@ -209,8 +221,8 @@ def test_threads_find_the_same_values() -> None:
     lengths = [n * 7919 % 100_000 for n in range(200)]
     data = texts(*map(bytes, lengths))
     ends = list(accumulate(length + 4 for length in lengths))
-    for _ in range(5):
-        starts = Starts(Bytes(data), 200, FakeServices())
+    for is_far in (False, True, True, True):
+        starts = Starts(CountingBlob(data, is_far=is_far), 200, FakeServices())
         with ThreadPoolExecutor(8) as pool:
             found = list(pool.map(starts.find, range(200)))
         assert found == [(end - n, n) for end, n in zip(ends, lengths, strict=True)]

@@ -10,9 +10,11 @@ import os
 import platform
 import resource
 import shlex
+import signal
 import socket
 import statistics
 import subprocess
+import sys
 import sysconfig
 import tempfile
 import time
@@ -22,10 +24,12 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+B = TypeVar("B")
 
 # Seconds that a mount may take to be ready, and a daemon to end.
 _PATIENCE = 60.0
@@ -341,3 +345,34 @@ def parsed(parser: ArgumentParser, measures: Sequence[str]) -> Namespace:
     if unknown := set(arguments.measures) - set(measures):
         parser.error(f"no such measure: {', '.join(unknown)}")
     return arguments
+
+
+def measured(
+    measures: Sequence[Callable[[B], Iterator[Row]]], wanted: Sequence[str], bench: B
+) -> list[Row]:
+    """The rows of the measures that are *wanted* by name, or of all, each told as soon as it is there."""
+    rows = []
+    for measure in measures:
+        if not wanted or measure.__name__ in wanted:
+            for row in measure(bench):
+                print(*filter(None, row), sep="; ", file=sys.stderr, flush=True)
+                rows.append(row)
+    return rows
+
+
+def end_on_signal() -> None:
+    """Let a signal end the program as an error does, so that no mounts are left behind."""
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+
+
+def tell(
+    rows: Sequence[Row], title: str, file: Path | None, peers: Mapping[str, str] | None = None
+) -> None:
+    """Print the table of *rows*, measured beside *peers* (versions by name); and write it to *file*."""
+    beside = ", ".join(f"{name} {version}" for name, version in (peers or {}).items())
+    result = f"{table(rows)}\n\n{machine()}" + (f"; beside it {beside}" if beside else "")
+    print(result)
+    if file is not None:
+        file.parent.mkdir(exist_ok=True)
+        head = f"# {title}: what a mount costs\n\nWhat each row means: ../README.md.\n\n"
+        file.write_text(f"{head}{result}\n", encoding="utf-8")

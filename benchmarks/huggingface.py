@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import signal
 import statistics
 import subprocess
 import sys
@@ -20,13 +19,14 @@ from benchmarks.harness import (
     Aim,
     Row,
     Sample,
-    machine,
+    end_on_signal,
+    measured,
     megabytes,
     parsed,
     parser_of,
     seconds,
     shardfs,
-    table,
+    tell,
     times,
 )
 from benchmarks.litdata import cat, read_each, read_file, run, warm
@@ -330,25 +330,11 @@ def _arguments() -> argparse.Namespace:
 
 def main() -> None:
     arguments = _arguments()
-    # A signal must not leave mounts behind.
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    end_on_signal()
     sizes = QUICK if arguments.quick else FULL
     bench = Bench(arguments.work.absolute(), sizes, arguments.datasets_python)
-    rows = []
-    for measure in MEASURES:
-        if not arguments.measures or measure.__name__ in arguments.measures:
-            for row in measure(bench):
-                print(row.what, file=sys.stderr, flush=True)
-                rows.append(row)
-    peers = ", ".join(f"{name} {version}" for name, version in bench.versions.items())
-    result = f"{table(rows)}\n\n{machine()}; beside it {peers}"
-    print(result)
-    if arguments.save:
-        RESULTS.parent.mkdir(exist_ok=True)
-        title = (
-            "# Parquet and JSON Lines: what a mount costs\n\nWhat each row means: ../README.md.\n\n"
-        )
-        RESULTS.write_text(f"{title}{result}\n", encoding="utf-8")
+    rows = measured(MEASURES, arguments.measures, bench)
+    tell(rows, "Parquet and JSON Lines", RESULTS if arguments.save else None, bench.versions)
 
 
 if __name__ == "__main__":

@@ -6,10 +6,8 @@ import json
 import os
 import random
 import shutil
-import signal
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from dataclasses import dataclass
@@ -29,14 +27,15 @@ from benchmarks.harness import (
     Row,
     Sample,
     compared,
-    machine,
+    end_on_signal,
+    measured,
     megabytes,
     pairs,
     parsed,
     parser_of,
     seconds,
     shardfs,
-    table,
+    tell,
     times,
 )
 
@@ -351,8 +350,7 @@ def _arguments() -> argparse.Namespace:
 
 def main() -> None:
     arguments = _arguments()
-    # A signal must not leave mounts behind.
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    end_on_signal()
     with tempfile.TemporaryDirectory() as programs:
         bench = Bench(
             arguments.work.absolute(),
@@ -360,17 +358,8 @@ def main() -> None:
             Passthrough(Path(programs)),
             arguments.litdata_python,
         )
-        rows = []
-        for measure in MEASURES:
-            if not arguments.measures or measure.__name__ in arguments.measures:
-                print(f"{measure.__name__} ...", file=sys.stderr, flush=True)
-                rows += list(measure(bench))
-    result = f"{table(rows)}\n\n{machine()}"
-    print(result)
-    if arguments.save:
-        RESULTS.parent.mkdir(exist_ok=True)
-        title = "# LitData: what a mount costs\n\nWhat each row means: ../README.md.\n\n"
-        RESULTS.write_text(f"{title}{result}\n", encoding="utf-8")
+        rows = measured(MEASURES, arguments.measures, bench)
+    tell(rows, "LitData", RESULTS if arguments.save else None)
 
 
 if __name__ == "__main__":

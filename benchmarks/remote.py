@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import signal
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -18,11 +17,12 @@ from benchmarks.harness import (
     Aim,
     Row,
     Sample,
-    machine,
+    end_on_signal,
+    measured,
     megabytes,
     parsed,
     parser_of,
-    table,
+    tell,
     times,
 )
 from benchmarks.hub import Distance, serving
@@ -341,30 +341,15 @@ def _arguments() -> argparse.Namespace:
     return parsed(parser, names)
 
 
-def _rows(bench: Bench, wanted: Sequence[str]) -> Iterator[Row]:
-    for measure in MEASURES:
-        if not wanted or measure.__name__ in wanted:
-            for row in measure(bench):
-                print(*filter(None, row), sep="; ", file=sys.stderr, flush=True)
-                yield row
-
-
 def main() -> None:
     arguments = _arguments()
-    # A signal must not leave mounts behind.
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    end_on_signal()
     sizes, python = QUICK if arguments.quick else FULL, arguments.peers_python
     versions = installed(python, _PEERS)
     root = repositories(arguments.work.absolute(), sizes.records, python, versions["datasets"])
     with serving(root, _DISTANCE) as hub:
-        rows = list(_rows(Bench(hub, root, sizes, python), arguments.measures))
-    peers = ", ".join(f"{name} {version}" for name, version in versions.items())
-    result = f"{table(rows)}\n\n{machine()}; beside it {peers}"
-    print(result)
-    if arguments.save:
-        RESULTS.parent.mkdir(exist_ok=True)
-        title = "# A Hub far away: what a mount costs\n\nWhat each row means: ../README.md.\n\n"
-        RESULTS.write_text(f"{title}{result}\n", encoding="utf-8")
+        rows = measured(MEASURES, arguments.measures, Bench(hub, root, sizes, python))
+    tell(rows, "A Hub far away", RESULTS if arguments.save else None, versions)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,27 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from shardfs.sources.http import HttpStore
     from shardfs.sources.zenodo import ZenodoStore
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody has to wait long between two tries."""
+    monkeypatch.setattr(_waits, "_FIRST", 0.002)
+    monkeypatch.setattr(_waits, "_SPREAD", 0.01)
+
+
+@pytest.fixture
+def opened(
+    hasty: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Iterator[list[HttpStore]]:
+    """Stores of web servers that the test has opened, without passwords from this machine."""
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    stores: list[HttpStore] = []
+    yield stores
+    for store in stores:
+        store.close()
 
 
 @pytest.fixture
@@ -27,10 +47,10 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def record(plain_environment: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[ZenodoServer]:
-    """The record 123 and what serves it. Nobody has to wait long between two tries."""
-    monkeypatch.setattr(_waits, "_FIRST", 0.002)
-    monkeypatch.setattr(_waits, "_SPREAD", 0.01)
+def record(
+    plain_environment: None, hasty: None, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[ZenodoServer]:
+    """The record 123 and what serves it."""
     with ZenodoServer(FILES) as server:
         monkeypatch.setenv("SHARDFS_ZENODO_URL", f"{server.url}/")
         yield server
@@ -57,9 +77,8 @@ def fake_hub() -> Iterator[FakeHub]:
 
 
 @pytest.fixture
-def hub(fake_hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeHub:
-    """The Hub that this process knows. Nobody has to wait long between two tries."""
-    monkeypatch.setattr(_waits, "_FIRST", 0.002)
+def hub(fake_hub: FakeHub, hasty: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeHub:
+    """The Hub that this process knows."""
     return fresh(fake_hub, tmp_path, monkeypatch)
 
 

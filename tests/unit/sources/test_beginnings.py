@@ -13,7 +13,7 @@ from shardfs.blob import read_all
 from shardfs.errors import Unreadable
 from shardfs.mounting import open_tree
 from shardfs.options import Options
-from shardfs.sources import _waits, http
+from shardfs.sources import http
 from shardfs.sources._ranges import RangeBlob, probe
 from shardfs.sources._web import Origin, Web
 from tests.litdata_files import chunk, entry, index, record
@@ -36,30 +36,19 @@ SET = {
 }
 
 
+pytestmark = pytest.mark.usefixtures("opened")
+
+
 @pytest.fixture
 def server() -> Iterator[WebServer]:
     with WebServer(dict(SET)) as server:
         yield server
 
 
-@pytest.fixture(autouse=True)
-def _hasty(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(_waits, "_FIRST", 0.002)
-    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
-
-
 @pytest.fixture
 def web() -> Iterator[Web]:
     with closing(Web(Options())) as web:
         yield web
-
-
-@pytest.fixture
-def opened() -> Iterator[list[HttpStore]]:
-    stores: list[HttpStore] = []
-    yield stores
-    for store in stores:
-        store.close()
 
 
 def origin(server: WebServer, name: str) -> Origin:

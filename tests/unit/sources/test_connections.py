@@ -18,7 +18,6 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from shardfs.errors import Unreadable
 from shardfs.options import Options
-from shardfs.sources import _waits
 from shardfs.sources._web import Origin, Web
 from tests.web_server import WebServer
 
@@ -68,11 +67,10 @@ def plain() -> Iterator[WebServer]:
 
 
 @pytest.fixture
-def web(monkeypatch: pytest.MonkeyPatch) -> Iterator[Web]:
+def web(hasty: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Web]:
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)
-    monkeypatch.setattr(_waits, "_FIRST", 0.002)
     web = Web(Options(timeout=5))
     yield web
     web.close()

@@ -14,7 +14,7 @@ from shardfs.blob import read_all
 from shardfs.errors import AccessDenied, NotFound, ShardfsError, Unreadable, UsageError
 from shardfs.mounting import open_tree
 from shardfs.options import Options
-from shardfs.sources import _waits, http
+from shardfs.sources import http
 from tests.litdata_files import chunk, entry, index, record
 from tests.tar_files import archive, member
 from tests.web_server import CHANGED_NS, WebServer
@@ -40,24 +40,13 @@ FILES = {
 }
 
 
+pytestmark = pytest.mark.usefixtures("opened")
+
+
 @pytest.fixture
 def server() -> Iterator[WebServer]:
     with WebServer(dict(FILES)) as server:
         yield server
-
-
-@pytest.fixture(autouse=True)
-def _hasty(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(_waits, "_FIRST", 0.002)
-    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
-
-
-@pytest.fixture
-def opened() -> Iterator[list[HttpStore]]:
-    stores: list[HttpStore] = []
-    yield stores
-    for store in stores:
-        store.close()
 
 
 def open_store(opened: list[HttpStore], url: str, **options: Any) -> tuple[HttpStore, list[str]]:

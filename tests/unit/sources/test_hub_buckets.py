@@ -11,7 +11,6 @@ from shardfs.errors import (
     NotFound,
     Unreadable,
 )
-from shardfs.sources import _waits
 from tests.fake_bucket import CHANGED_NS, FakeBucket
 from tests.fake_bucket import NAME as BUCKET
 from tests.hub_repos import (
@@ -30,12 +29,11 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeBucket]:
+def bucket(hasty: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeBucket]:
     files = {"data/x.tar": TAR, "data/deep/y.tar": TAR, "data2/z.tar": TAR, "notes": b"notes"}
     with FakeBucket(files) as bucket:
         monkeypatch.setattr(constants, "ENDPOINT", bucket.url)
         monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "downloads"))
-        monkeypatch.setattr(_waits, "_FIRST", 0.002)
         yield bucket
 
 

@@ -17,7 +17,6 @@ from shardfs.errors import (
     WouldBlock,
 )
 from shardfs.options import Options
-from shardfs.sources import _waits
 from shardfs.sources._ranges import Facts, RangeBlob, probe
 from shardfs.sources._web import Origin, Web
 from tests.web_server import CHANGED, CHANGED_NS, WebServer
@@ -36,10 +35,8 @@ def server() -> Iterator[WebServer]:
 
 
 @pytest.fixture
-def web(monkeypatch: pytest.MonkeyPatch) -> Iterator[Web]:
+def web(hasty: None) -> Iterator[Web]:
     """With little patience."""
-    monkeypatch.setattr(_waits, "_FIRST", 0.002)
-    monkeypatch.setattr(_waits, "_SPREAD", 0.01)
     web = Web(Options(retries=2, timeout=0.5))
     yield web
     web.close()

@@ -55,7 +55,8 @@ class Everything(NamedTuple):
 class CachedStore:
     """*store* with its answers kept: bytes by *blobs*, entries in *index*, where there is one.
 
-    *named*: it is for some files only, so that it would be a waste to list everything.
+    *named*: it is for some files only, so that it would be a waste to list everything. *fresh*: ask even where the
+    index knows the answer.
     """
 
     def __init__(
@@ -66,10 +67,11 @@ class CachedStore:
         *,
         offline: bool,
         named: bool,
+        fresh: bool,
     ) -> None:
         self.url = store.url
         self._store, self._blobs, self._index, self._offline = store, blobs, index, offline
-        self._named = named
+        self._named, self._is_fresh = named, fresh
         self._versions: Once[str] = Once()
         self._whole: Once[Everything | None] = Once()
         self._lists: Once[Folder] = Once()
@@ -126,8 +128,12 @@ class CachedStore:
     def _ask_for_everything(self) -> Everything | None:
         key = self._key("whole", "")
         before = self._kept(key)
-        if before and (self._offline or self._version()):
-            return None if before == _NOTHING else _by_folder(_unpack(before, self.url))
+        if before and self._holds():
+            if before == _NOTHING:
+                return None
+            told = self._told(before, self.url)
+            if told is not None:
+                return _by_folder(told)
         if self._named and not self._offline:
             return None
         entries = self._store.whole()
@@ -166,8 +172,10 @@ class CachedStore:
         """What the store says, or said when it could be asked. Raises NotFound also where it said that."""
         key = self._key(what, path)
         before = self._kept(key)
-        if self._offline or (before and key != self._top_key and self._version()):
-            return _unpack(before, f"{self.url}/{path}")
+        if self._offline or (before and key != self._top_key and self._holds()):
+            told = self._told(before, f"{self.url}/{path}")
+            if told is not None:
+                return told
         if before:
             self._store.recall(path)
         try:
@@ -177,6 +185,19 @@ class CachedStore:
             raise
         self._remember(key, before, _pack(entries))
         return entries
+
+    def _holds(self) -> bool:
+        """Whether what the store said before is as good as asking it."""
+        return self._offline or (not self._is_fresh and bool(self._version()))
+
+    def _told(self, before: bytes, place: str) -> Sequence[Entry] | None:
+        """The entries that were kept; None where they can't be read, but asked for."""
+        try:
+            return _unpack(before, place)
+        except Unreadable:
+            if self._offline:
+                raise
+            return None
 
     def _version(self) -> str:
         """What names the state of the whole store, so that what was said of it holds; "" where nothing does."""
@@ -272,4 +293,11 @@ def cached(
         connections=options.connections,
     )
     index = None if room is None else DiskCache(room, INDEX)
-    return CachedStore(store, Blobs(means), index, offline=options.offline, named=named)
+    return CachedStore(
+        store,
+        Blobs(means),
+        index,
+        offline=options.offline,
+        named=named,
+        fresh=options.rebuild_index,
+    )

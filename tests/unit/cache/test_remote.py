@@ -246,6 +246,30 @@ def test_offline_what_other_programs_left_is_shown_and_not_kept(tmp_path: Path) 
     assert not (tmp_path / "index").exists()
 
 
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_garbage_is_nothing_to_go_by_either(tmp_path: Path, is_whole: bool) -> None:
+    source = RemoteFiles(FILES)
+    source.version = "commit 1"
+    source.everything = everything() if is_whole else None
+    shown = [entry.path for entry in store(source, tmp_path).list()]
+    for file in (tmp_path / "index").iterdir():
+        content = file.read_bytes()
+        file.write_bytes(content[:48] + b"[" * (len(content) - 48))
+    source.asked.clear()
+    assert [entry.path for entry in store(source, tmp_path).list()] == shown
+    assert source.asked[:2] == ["stat ", "whole"]
+
+
+def test_it_can_be_asked_anew(tmp_path: Path) -> None:
+    source = RemoteFiles(FILES)
+    source.version = "commit 1"
+    store(source, tmp_path).list()
+    source.asked.clear()
+    options = Options(rebuild_index=True)
+    cached(source, options, Memory(1 << 20), Room(tmp_path, 1 << 20)).list()
+    assert source.asked == ["stat ", "whole", "list "]
+
+
 def test_files_are_apart_by_version_and_size(tmp_path: Path) -> None:
     for content in (b"1" * 10, b"2" * 11):
         seen = store(RemoteFiles({"f": content}), tmp_path)

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from shardfs.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+T = TypeVar("T")
 
 NAME_MAX = 255
 """The longest file name in bytes that Linux allows."""
@@ -190,3 +192,12 @@ def without_secrets(source: str) -> str:
     if not _ELSEWHERE.match(source):
         return source
     return re.sub(r"://[^/]*@", "://", source).partition("?")[0]
+
+
+def only_folder(folders: set[T], source: str) -> T:
+    """The one of *folders* that all that *source* names lies in. Raises UsageError where they are several."""
+    if len(folders) > 1:
+        raise UsageError(
+            f"{without_secrets(source)}: names files in several folders; mount the folder above them"
+        )
+    return next(iter(folders))

@@ -155,9 +155,8 @@ class CachedStore:
         return {entry.path: entry for entry in self._seen("list", path, self._store.list)}
 
     def _stat(self, path: str) -> Entry:
-        if (
-            self._offline
-        ):  # what lists everything, or a folder, knows more than what was asked one by one
+        if self._offline:
+            # What lists everything, or a folder, knows more than what was asked one by one.
             whole = self._everything()
             if whole is not None and not path:
                 return whole.top

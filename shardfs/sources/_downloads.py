@@ -19,6 +19,7 @@ from huggingface_hub.file_download import repo_folder_name
 from shardfs.localfile import LocalFile
 from shardfs.names import safe_parts
 from shardfs.sources._hub_api import State
+from shardfs.sources._values import is_path, size_of
 from shardfs.stores import Entry
 
 if TYPE_CHECKING:
@@ -106,9 +107,7 @@ def _digest(file: str | Path) -> str:
 
 def _entry(path: str, facts: Any, mtime_ns: int) -> Entry:
     """An entry of a tree file. Raises KeyError, TypeError, ValueError where it is none."""
-    size, version = facts["size"], facts.get("lfs_sha256") or facts["blob_id"]
-    if type(size) is not int or not 0 <= size < 1 << 63 or not isinstance(version, str):
-        raise ValueError(path)
-    if not path or "/".join(safe_parts(path) or ()) != path:
+    size, version = size_of(facts["size"]), facts.get("lfs_sha256") or facts["blob_id"]
+    if size is None or not isinstance(version, str) or not is_path(path):
         raise ValueError(path)
     return Entry(path, size, mtime_ns, version)

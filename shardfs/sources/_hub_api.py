@@ -12,23 +12,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
 from huggingface_hub import constants
-from huggingface_hub.utils import parse_datetime
 
 from shardfs.errors import Unreadable
-from shardfs.names import from_bytes, safe_parts, to_bytes
+from shardfs.names import from_bytes, to_bytes
+from shardfs.sources._values import is_path, size_of, time_ns
 from shardfs.stores import Entry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-PAGE = 1000
-"""Entries of a page of a listing: the most that the Hub sends."""
+# Entries of a page of a listing: the most that the Hub sends.
+_PAGE = 1000
 
 _NEXT = re.compile(r'<([^<>]+)>\s*;\s*rel="?next"?')
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 # What names content: SHA-1, SHA-256, Xet hash.
 _DIGEST = re.compile(r"[0-9a-zA-Z]{1,128}")
-_NANO = 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +81,7 @@ class Place:
     def list_url(self, commit: str, path: str, *, recursive: bool) -> str:
         """Where a folder is listed, in pages."""
         folder = quote(to_bytes(self.inside(path)), safe="")
-        query = f"recursive={str(recursive).lower()}&limit={PAGE}"
+        query = f"recursive={str(recursive).lower()}&limit={_PAGE}"
         return f"{self._api('tree', commit, folder)}?{query}"
 
     def ask_url(self, commit: str) -> str:
@@ -122,11 +121,11 @@ def parse_state(body: bytes, place: Place) -> State:
     if not isinstance(answer, dict):
         raise Unreadable(f"{place.url}: the Hub does not say what it is")
     if place.is_bucket:
-        return State("", _mtime(answer.get("createdAt")))
+        return State("", time_ns(answer.get("createdAt")))
     commit = answer.get("sha")
     if not (isinstance(commit, str) and _COMMIT.fullmatch(commit)):
         raise Unreadable(f"{place.url}: the Hub does not say which commit it is at")
-    return State(commit, _mtime(answer.get("lastModified")))
+    return State(commit, time_ns(answer.get("lastModified")))
 
 
 def parse_entries(body: bytes, place: Place, mtime_ns: int) -> list[Entry]:
@@ -170,16 +169,16 @@ def _json(body: bytes, place: Place) -> Any:
 
 def _entry(item: Mapping[str, Any], place: Place, mtime_ns: int) -> Entry | None:
     """None for what is neither file nor folder, lies elsewhere, or whose name can't be one."""
-    path, size = item.get("path"), item.get("size")
+    path, size = item.get("path"), size_of(item.get("size"))
     if not (isinstance(path, str) and path.startswith(place.lead)):
         return None
     path = from_bytes(to_bytes(path[len(place.lead) :]))
-    if not path or "/".join(safe_parts(path) or ()) != path:
+    if not is_path(path):
         return None
-    mtime_ns = _mtime(item.get("mtime")) or mtime_ns
+    mtime_ns = time_ns(item.get("mtime")) or mtime_ns
     if item.get("type") == "directory":
         return Entry(path, 0, mtime_ns, "", is_dir=True)
-    if item.get("type") != "file" or type(size) is not int or not 0 <= size < 1 << 63:
+    if item.get("type") != "file" or size is None:
         return None
     return Entry(path, size, mtime_ns, _version(item))
 
@@ -193,11 +192,3 @@ def _version(item: Mapping[str, Any]) -> str:
         item.get("xetHash"),
     )
     return next((d for d in digests if isinstance(d, str) and _DIGEST.fullmatch(d)), "")
-
-
-def _mtime(said: object) -> int:
-    """Nanoseconds since 1970, 0 where nothing is said."""
-    try:
-        return int(parse_datetime(said).timestamp()) * _NANO if isinstance(said, str) else 0
-    except (ValueError, OverflowError):
-        return 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 import threading
 import time
 from contextlib import contextmanager
@@ -20,7 +21,15 @@ from cachetools import LRUCache
 from urllib3 import exceptions
 
 from shardfs.blob import may_wait
-from shardfs.errors import AccessDenied, NotFound, TooLarge, Unreadable, WouldBlock, located
+from shardfs.errors import (
+    AccessDenied,
+    NotFound,
+    TooLarge,
+    Unreadable,
+    UsageError,
+    WouldBlock,
+    located,
+)
 from shardfs.sources._connections import Connections
 from shardfs.sources._waits import Gates, Transient, Tries, asked_wait
 
@@ -281,6 +290,13 @@ class Web:
         if wait is not None:
             self._gates.shut(target.host, wait)
         return Answer(response, target.host, self)
+
+
+def bearer(token: str, where: str) -> dict[str, str]:
+    """The header that shows *token*, none without one. Raises UsageError, which tells *where* it is from, no more."""
+    if not re.fullmatch(r"[!-~]*", token):
+        raise UsageError(f"the token ({where}) has characters that none has")
+    return {"Authorization": f"Bearer {token}"} if token else {}
 
 
 def bare(tag: str) -> str:

@@ -10,11 +10,11 @@ import json
 import re
 from collections import Counter
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shardfs.errors import Unreadable
 from shardfs.names import escape, from_bytes, safe_parts, split_extension, to_bytes
+from shardfs.sources._values import size_of, time_ns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -30,8 +30,8 @@ _CHECKSUM = re.compile(r"[!-~]{1,200}")
 _OPEN = ("", "open", "public", "metadata-only")
 # Bytes of a key and folders in it that are no mistake: Zenodo itself takes keys of 255 characters.
 _LONGEST, _DEEPEST = 1024, 32
-# Sizes and seconds since 1970 (in the year 2242) that are a mistake: the latter would not fit as nanoseconds.
-_LARGEST, _LATEST = 1 << 60, 1 << 33
+# Sizes that are a mistake.
+_LARGEST = 1 << 60
 
 
 class File(NamedTuple):
@@ -84,7 +84,7 @@ def parse_record(body: bytes) -> Record:
     files = _files(listed, revision)
     if files is None and not (isinstance(listed, dict) or isinstance(links.get("files"), str)):
         files = []
-    moments = map(_time_ns, (answer.get("modified"), answer.get("updated"), answer.get("created")))
+    moments = map(time_ns, (answer.get("modified"), answer.get("updated"), answer.get("created")))
     return Record(
         id=number,
         revision=revision,
@@ -192,7 +192,7 @@ def _files(listed: object, revision: str) -> list[File] | None:
 
 
 def _file(item: Mapping[str, Any], revision: str) -> File:
-    key, size, said = item.get("key"), _size(item.get("size")), item.get("checksum")
+    key, size, said = item.get("key"), size_of(item.get("size"), _LARGEST), item.get("checksum")
     links = _object(item.get("links"))
     link = links.get("content") or links.get("self")
     checksum = said if isinstance(said, str) and _CHECKSUM.fullmatch(said) else ""
@@ -204,21 +204,3 @@ def _file(item: Mapping[str, Any], revision: str) -> File:
         link=link if isinstance(link, str) else "",
         problem="its record does not say how long it is" if size is None else "",
     )
-
-
-def _size(value: object) -> int | None:
-    # No bool, which is an int otherwise.
-    return value if type(value) is int and 0 <= value < _LARGEST else None
-
-
-def _time_ns(said: object) -> int:
-    """Nanoseconds since 1970 of a moment in ISO 8601, 0 where there is none."""
-    if not isinstance(said, str):
-        return 0
-    try:
-        moment = datetime.fromisoformat(said.replace("Z", "+00:00"))
-        aware = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
-        seconds = int(aware.timestamp())
-    except ValueError:
-        return 0
-    return seconds * 10**9 if 0 <= seconds < _LATEST else 0

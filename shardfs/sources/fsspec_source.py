@@ -31,7 +31,7 @@ from shardfs.errors import (
     UsageError,
     WouldBlock,
 )
-from shardfs.names import expand_braces, safe_parts, to_bytes, without_secrets
+from shardfs.names import expand_braces, only_folder, safe_parts, to_bytes, without_secrets
 from shardfs.registry import ARCHIVES, FORMATS
 from shardfs.sources._s3 import read_object, tag_of
 from shardfs.stores import Entry, RemoteStore
@@ -71,9 +71,7 @@ def open_source(source: str, options: Options) -> tuple[FsspecStore, Sequence[st
     if not is_pattern and not _is_file(fs, first, options):
         return FsspecStore(fs, first, options), []
     folders = {posixpath.dirname(path) for path in paths}
-    if len(folders) > 1:
-        raise UsageError(f"{source}: names files in several folders; mount the folder above them")
-    store = FsspecStore(fs, folders.pop(), options)
+    store = FsspecStore(fs, only_folder(folders, source), options)
     names = [posixpath.basename(path) for path in paths]
     if any(map(glob.has_magic, names)):
         if options.offline:

@@ -16,11 +16,11 @@ from huggingface_hub.utils import parse_hf_uri
 
 from shardfs.cache.once import Once
 from shardfs.errors import IsAFolder, NotFound, OutsideSource, TooLarge, UsageError
-from shardfs.names import expand_braces, safe_parts, to_bytes, without_secrets
+from shardfs.names import expand_braces, only_folder, safe_parts, to_bytes, without_secrets
 from shardfs.sources._downloads import Downloads
 from shardfs.sources._hub_api import Place, State, next_page, parse_entries, parse_state
 from shardfs.sources._ranges import RangeBlob
-from shardfs.sources._web import Origin, Web
+from shardfs.sources._web import Origin, Web, bearer
 from shardfs.stores import Entry, RemoteStore
 
 if TYPE_CHECKING:
@@ -40,11 +40,8 @@ _VIEWER = re.compile(r"(https?://[^/]+/datasets/[^/]+/[^/]+)/viewer(/.*)?")
 def open_source(source: str, options: Options) -> tuple[HubStore, Sequence[str]]:
     """All of a repository or bucket, or the folder of what *source* names in there, and the names of that."""
     found = [_place(url, options.revision) for url in expand_braces(source)]
-    places = {place for place, _ in found}
-    if len(places) > 1:
-        raise UsageError(f"{source}: names files in several folders; mount the folder above them")
-    names = [name for _, name in found if name]
-    return HubStore(places.pop(), options), names
+    place = only_folder({place for place, _ in found}, source)
+    return HubStore(place, options), [name for _, name in found if name]
 
 
 def _place(source: str, revision: str) -> tuple[Place, str]:
@@ -83,10 +80,7 @@ class HubStore(RemoteStore):
         self.hub_rules = place.kind == "datasets" and not is_converted
         self._place, self._offline = place, options.offline
         self._web, self._downloads = Web(options), Downloads(place)
-        token = options.token or _token() or ""
-        if not re.fullmatch(r"[!-~]*", token):
-            raise UsageError("the token (HF_TOKEN or --token-file) has characters that none has")
-        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._headers = bearer(options.token or _token() or "", "HF_TOKEN or --token-file")
         self._states: Once[State] = Once()
 
     def list(self, prefix: str = "", /) -> Sequence[Entry]:

@@ -13,10 +13,9 @@ from shardfs.errors import (
     OutsideSource,
     ShardfsError,
     Unreadable,
-    UsageError,
 )
 from shardfs.localfile import LocalFile, named_error
-from shardfs.names import expand_braces, from_bytes, safe_parts, to_bytes
+from shardfs.names import expand_braces, from_bytes, only_folder, safe_parts, to_bytes
 from shardfs.stores import Entry
 
 if TYPE_CHECKING:
@@ -32,15 +31,13 @@ def open_source(source: str, options: Options) -> tuple[LocalStore, Sequence[str
         boundary = _hub_cache(place)
         return LocalStore(place, follow_links=options.follow_links, boundary=boundary), []
     places = [place] if os.path.exists(place) else _expand(place)
-    folders = {os.path.dirname(found) for found in places}
     if not places:
         raise NotFound(f"{source}: no such file or folder")
-    if len(folders) > 1:
-        raise UsageError(f"{source}: names files in several folders; mount the folder above them")
+    folder = only_folder({os.path.dirname(found) for found in places}, source)
     # A file that the user named is what it is, wherever its link leads.
     follow = options.follow_links or any(os.path.islink(found) for found in places)
     names = [os.path.basename(found) for found in places]
-    return LocalStore(folders.pop(), follow_links=follow), names
+    return LocalStore(folder, follow_links=follow), names
 
 
 def _hub_cache(place: str) -> str | None:

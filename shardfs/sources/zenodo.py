@@ -24,9 +24,16 @@ from shardfs.errors import (
     UsageError,
     located,
 )
-from shardfs.names import expand_braces, from_bytes, safe_parts, to_bytes, without_secrets
+from shardfs.names import (
+    expand_braces,
+    from_bytes,
+    only_folder,
+    safe_parts,
+    to_bytes,
+    without_secrets,
+)
 from shardfs.sources._ranges import RangeBlob
-from shardfs.sources._web import Origin, Web
+from shardfs.sources._web import Origin, Web, bearer
 from shardfs.sources._zenodo_api import (
     File,
     Record,
@@ -100,11 +107,8 @@ def open_source(source: str, options: Options) -> tuple[ZenodoStore, Sequence[st
     if None in paths:
         raise OutsideSource(f"{without_secrets(source)}: leads outside of the record")
     folders = {"/".join(parts[:-1]) for parts in paths if parts is not None}
-    if len(folders) > 1:
-        raise UsageError(
-            f"{without_secrets(source)}: names files in several folders; mount the folder above them"
-        )
-    return ZenodoStore(reference, folders.pop(), options), [parts[-1] for parts in paths if parts]
+    store = ZenodoStore(reference, only_folder(folders, source), options)
+    return store, [parts[-1] for parts in paths if parts]
 
 
 def parse_reference(source: str) -> Reference:
@@ -134,13 +138,6 @@ def _site() -> str:
     return site
 
 
-def _authorization() -> dict[str, str]:
-    token = os.environ.get("ZENODO_TOKEN", "").strip()
-    if not re.fullmatch("[!-~]*", token):
-        raise UsageError("what is in ZENODO_TOKEN is no token")
-    return {"Authorization": f"Bearer {token}"} if token else {}
-
-
 class ZenodoStore(RemoteStore):
     """A folder of a record, in the version that it had at the first look."""
 
@@ -154,7 +151,7 @@ class ZenodoStore(RemoteStore):
         self.url = without_secrets(f"{page}/{folder}".rstrip("/"))
         self._reference, self._folder, self._offline = reference, folder, options.offline
         self._web = Web(options)
-        self._headers = _authorization()
+        self._headers = bearer(os.environ.get("ZENODO_TOKEN", "").strip(), "ZENODO_TOKEN")
         self._known: Once[_Contents] = Once()
 
     def list(self, prefix: str = "", /) -> Sequence[Entry]:

@@ -10,6 +10,7 @@ from shardfs.names import (
     escape,
     expand_braces,
     from_bytes,
+    only_folder,
     safe_parts,
     shorten,
     split_extension,
@@ -146,3 +147,9 @@ def test_braces_do_not_explode(pattern: str) -> None:
 )
 def test_sources_are_shown_without_what_is_secret(source: str, shown: str) -> None:
     assert without_secrets(source) == shown
+
+
+def test_files_in_one_folder() -> None:
+    assert only_folder({"a"}, "x") == "a"
+    with pytest.raises(UsageError, match=r"^sftp://host/\{a,b\}/x: names files in several folders"):
+        only_folder({"a", "b"}, "sftp://user:secret@host/{a,b}/x")

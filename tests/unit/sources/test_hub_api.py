@@ -113,6 +113,8 @@ def test_its_name_says_what_it_is(place: Place, url: str) -> None:
         ({"sha": COMMIT, "lastModified": "yesterday"}, State(COMMIT, 0)),
         ({"sha": COMMIT, "lastModified": "2026-01-02T03:04:05.1.2Z"}, State(COMMIT, 0)),
         ({"sha": COMMIT, "lastModified": 5}, State(COMMIT, 0)),
+        # More nanoseconds than the kernel can be told.
+        ({"sha": COMMIT, "lastModified": "9999-12-31T00:00:00.000Z"}, State(COMMIT, 0)),
         ({"sha": COMMIT}, State(COMMIT, 0)),
     ],
 )

@@ -21,6 +21,48 @@ NAME_MAX = 255
 
 _WHOLE = {"": "%", ".": "%2E", "..": "%2E%2E"}
 
+# Extensions that are spelled in several ways, a family a line.
+_FAMILIES = """
+    .jpg .jpeg .jpe .jfif .jif
+    .tif .tiff
+    .jp2 .jpg2
+    .j2k .j2c .jpc
+    .heic .heif .hif
+    .djvu .djv
+    .fits .fit .fts
+    .dcm .dicom
+    .mpg .mpeg .mpe
+    .mov .qt
+    .mkv .mk3d
+    .3gp .3gpp
+    .ts .mts .m2ts
+    .ogg .oga
+    .wav .wave
+    .aiff .aif .aifc
+    .mid .midi
+    .au .snd
+    .htm .html .xhtml
+    .yml .yaml
+    .txt .text
+    .md .markdown
+    .jsonl .ndjson .jsonlines .ldjson
+    .h5 .hdf5 .hdf
+    .sqlite .sqlite3
+    .parquet .parq .pq
+    .pkl .pickle
+    .pt .pth
+    .gz .gzip
+    .zst .zstd
+    .bz2 .bzip2
+    .tgz .tar.gz
+    .usdc .usd
+"""
+_SPELLINGS = {
+    one: tuple(other for other in family if other != one)
+    for family in map(str.split, _FAMILIES.strip().splitlines())
+    for one in family
+}
+
 
 def to_bytes(name: str) -> bytes:
     """The bytes of a file name."""
@@ -53,13 +95,21 @@ def unescape(name: str) -> str:
     return name.replace("%2F", "/").replace("%00", "\0") if "%" in name else name
 
 
-def with_extension(stem: str, extension: str) -> str:
-    """*stem* + *extension*, not twice, and cut to what a file name may hold.
+def extended(stem: str, extension: str) -> tuple[str, str]:
+    """(stem, extension) of what is called *stem* and gets *extension*: not twice, nor in two spellings.
 
     *stem* is already escaped. *extension* begins with its dot or is empty.
     """
-    stem, extension = _split(stem, extension)
-    return shorten(stem, extension)
+    lower = stem.lower()
+    for spelling in (extension, *_SPELLINGS.get(extension, ())):
+        if spelling and lower.endswith(spelling) and len(stem) > len(spelling):
+            return stem[: -len(spelling)], stem[-len(spelling) :]
+    return stem, extension
+
+
+def with_extension(stem: str, extension: str) -> str:
+    """*stem* + *extension*, not twice, and cut to what a file name may hold."""
+    return shorten(*extended(stem, extension))
 
 
 def shorten(stem: str, extension: str = "") -> str:
@@ -89,23 +139,16 @@ def distinct(names: Iterable[tuple[str, str]]) -> Iterator[str]:
     taken: set[str] = set()
     last: dict[tuple[str, str], int] = {}  # thousands may want one name
     for stem, extension in names:
-        name = with_extension(stem, extension)
+        name = shorten(stem, extension)
         number = last.get((stem, extension), 0)
         while name in taken:
             number += 1
-            short, tail = _split(stem, extension) if extension else split_extension(stem)
+            short, tail = (stem, extension) if extension else split_extension(stem)
             name = shorten(short, f"~{number}{tail}")
         taken.add(name)
         if number:
             last[stem, extension] = number
         yield name
-
-
-def _split(stem: str, extension: str) -> tuple[str, str]:
-    """(stem, extension), without the extension at the end of the stem if it is there already."""
-    if extension and len(stem) > len(extension) and stem.lower().endswith(extension):
-        return stem[: -len(extension)], stem[-len(extension) :]
-    return stem, extension
 
 
 def without_suffix(name: str, suffixes: Iterable[str]) -> str:

@@ -6,7 +6,7 @@ Numbers are those of ``inodes``; the folders above the records are those of ``ke
 from __future__ import annotations
 
 import re
-from itertools import islice
+from itertools import count, islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from shardfs.blob import may_wait
@@ -196,12 +196,12 @@ class FlatLayout(RecordLayout):
     def _files(self, key: str, record: int) -> Iterator[tuple[str, int]]:
         """(name, field) of the files of a record; one that can't be read is a file, too."""
         try:
-            files = self._records.files(record)
+            names = _among_all(self._records, record, key)
         except ShardfsError:
             yield key, DAMAGED
             return
-        for field, file in enumerate(files):
-            yield file.name if file.fixed else _cut(f"{key}.{file.name}"), field
+        for field, name in enumerate(names):
+            yield name, field
 
 
 class FieldLayout:
@@ -261,22 +261,57 @@ class FieldLayout:
     def _files(self, column: int, record: int) -> Iterator[tuple[str, int]]:
         """(name, field) of the files that show one column of a record; a damaged record is a file in every column."""
         key = self._records.shard.key(record)
+        folder, _, base = key.rpartition("/")
         try:
             files = self._records.files(record)
+            names = _among_all(self._records, record, file_name(base))
         except ShardfsError:
             yield file_name(key), DAMAGED
             return
-        for field, file in enumerate(files):
+        for field, (file, name) in enumerate(zip(files, names, strict=True)):
             if file.column == self._columns[column]:
-                yield self._file_name(key, file), field
+                yield _cut(_above(folder) + name) if file.fixed else _in_column(key, file), field
 
-    @staticmethod
-    def _file_name(key: str, file: NamedFile) -> str:
-        if file.fixed:
-            return _cut(_above(key.rpartition("/")[0]) + file.name)
-        stem = escape(file.column)
-        rest = file.name.removeprefix(stem) if file.name.startswith(stem) else f".{file.name}"
-        return _cut(file_name(key) + rest)
+
+def _in_column(key: str, file: NamedFile) -> str:
+    """What a file of a record is called in the folder of its column: as the record, with what the file has more."""
+    stem = escape(file.column)
+    rest = file.name.removeprefix(stem) if file.name.startswith(stem) else f".{file.name}"
+    if not rest:  # the column is called as a file is, with an extension
+        rest = split_extension(stem)[1]
+    return _cut(file_name(key) + rest)
+
+
+def _among_all(records: Records, record: int, key: str) -> Sequence[str]:
+    """What the files of the record *key* are called where those of all records stand in one folder.
+
+    The mark of a second `a.jpg`, `a~1.jpg`, may make it the name of a file of the record `a~1`: then it counts on.
+    """
+    files = records.files(record)
+    names = [file.name if file.fixed else _cut(f"{key}.{file.name}") for file in files]
+    for position, (file, name) in enumerate(zip(files, names, strict=True)):
+        if file.fixed and not name.startswith(f"{key}.") and _is_taken(records, record, name):
+            stem, extension = split_extension(re.sub(r"~\d+(?=\.|$)", "", name))
+            wishes = (shorten(stem, f"~{number}{extension}") for number in count(1))
+            names[position] = next(
+                wish
+                for wish in wishes
+                if wish not in names and not _is_taken(records, record, wish)
+            )
+    return names
+
+
+def _is_taken(records: Records, record: int, name: str) -> bool:
+    """Whether another record in the folder of *record* has a file of that name as its own."""
+    shard = records.shard
+    above, slash, _ = shard.key(record).rpartition("/")
+    other = shard.find(above + slash + name.partition(".")[0])
+    if other is None or other == record:
+        return False
+    try:
+        return any(file.name == name for file in records.files(other))
+    except ShardfsError:
+        return False
 
 
 def _above(folder: str) -> str:

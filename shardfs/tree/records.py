@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from shardfs.blob import Blob, stored_at
 from shardfs.errors import Corrupt, ShardfsError, TooLarge, Unreadable, located
-from shardfs.names import NAME_MAX, distinct, escape
+from shardfs.names import NAME_MAX, distinct, escape, extended, split_extension
 from shardfs.tree.keys import GroupedKeys, NestedKeys, PlainKeys
 from shardfs.tree.layouts import MAX_FILES, FieldLayout, FlatLayout, NamedFile, RecordLayout
 from shardfs.tree.listing import Listing, Recorder
@@ -63,9 +63,17 @@ class KnownRecords:
 
 
 @lru_cache(maxsize=1024)
-def _legal_names(pairs: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
-    """File names for (stem, extension) pairs. Cached, since the records of a shard mostly have the same fields."""
-    return tuple(distinct((escape(stem), extension) for stem, extension in pairs))
+def _legal_names(files: tuple[tuple[str, str, bool], ...]) -> tuple[str, ...]:
+    """File names for files by stem, extension, and whether the stem is a whole name that the dataset gave.
+
+    Cached, since the records of a shard mostly have the same fields.
+    """
+    return tuple(
+        distinct(
+            split_extension(escape(stem)) if given else extended(escape(stem), extension)
+            for stem, extension, given in files
+        )
+    )
 
 
 class OpenShard:
@@ -188,7 +196,13 @@ def _names(shown: Sequence[tuple[Field, Sequence[File]]]) -> Sequence[str]:
     given = [field.filename for field, _ in shown if field.filename is not None]
     if len(set(given)) == len(shown) and all(map(_is_plain, given)):
         return given  # the dataset's own names, nothing about which needs a change
-    return _legal_names(tuple((file.stem, file.extension) for _, files in shown for file in files))
+    return _legal_names(
+        tuple(
+            (file.stem, file.extension, field.filename is not None)
+            for field, files in shown
+            for file in files
+        )
+    )
 
 
 def _is_plain(name: str) -> bool:

@@ -72,7 +72,7 @@ class Presenter:
 
     def _present(self, field: Field) -> Sequence[File]:
         if field.filename is not None:
-            return (File(*split_filename(field.filename), self._content(field)),)
+            return (File(field.filename, "", self._content(field)),)
         view = self._views.get(type(field.kind))
         if view is None:
             return (File(field.name, UNKNOWN, field.data),)
@@ -147,17 +147,3 @@ def _expected(kind: Kind) -> str:
 def _legal(suffix: str) -> str:
     """*suffix* as it may stand in a file name: datasets declare what they like."""
     return names.escape(suffix) if suffix else ""
-
-
-def split_filename(filename: str) -> tuple[str, str]:
-    """(stem, extension) of a name that a dataset gives, such that ``names.with_extension`` makes the same name of them.
-
-    That leaves out an extension which the stem ends in already, so of `x.jpg.jpg` the extension is `.jpg.jpg`.
-    """
-    stem, extension = names.split_extension(filename)
-    while len(stem) > len(extension) > 0 and stem.lower().endswith(extension):
-        stem, extension = stem[: -len(extension)], stem[-len(extension) :] + extension
-    # what would be escaped otherwise when it stands alone
-    if stem in (".", "..") or "/" in extension or "\0" in extension:
-        return filename, ""
-    return stem, extension

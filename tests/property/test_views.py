@@ -13,12 +13,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from shardfs import names
 from shardfs.blob import Bytes, read_all
 from shardfs.cache.memory import Memory
 from shardfs.model import Array, Encoded, Field, Items, Kind, Pixels, Scalar
 from shardfs.numbers import scalar_text
-from shardfs.views.present import Presenter, split_filename
+from shardfs.views.present import Presenter
 from shardfs.views.signatures import _TABLE, HEAD
 from shardfs.views.sniff import extension
 
@@ -135,19 +134,6 @@ def test_json_is_json_wherever_the_head_ends(
     text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
     content = re.sub(r"[\x7f-\x9f]", "", text).encode("utf-8", "ignore")
     assert extension(content[:cut], len(content)) == ".json"
-
-
-@given(
-    filename=st.text(
-        st.characters(exclude_categories=["Cs"]) | st.sampled_from("../ jpg"), max_size=80
-    )
-)
-@example("x.jpg.jpg.jpg")
-@example("..jpg.jpg")
-@example("a/b.c/d")
-def test_a_given_name_is_kept(filename: str) -> None:
-    stem, suffix = split_filename(filename)
-    assert names.with_extension(names.escape(stem), suffix) == names.escape(filename)
 
 
 kinds: st.SearchStrategy[Kind] = st.one_of(

@@ -59,8 +59,13 @@ def test_distinct_names_are_distinct_and_legal(pairs: list[tuple[str, str]]) -> 
 
 
 def test_the_later_of_two_equal_names_is_marked_before_its_extension() -> None:
-    pairs = [("a", ".txt"), ("a.txt", ".txt"), ("a.txt", ""), ("b", ""), ("b", "")]
+    pairs = [("a", ".txt"), ("a.txt", ""), ("a", ".txt"), ("b", ""), ("b", "")]
     assert list(distinct(pairs)) == ["a.txt", "a~1.txt", "a~2.txt", "b", "b~1"]
+
+
+def test_what_is_whole_keeps_an_extension_that_stands_twice() -> None:
+    wholes = ["a.jpg.jpg", "1.2.840.1.1", "0.0.0", "a.jpg"]
+    assert list(distinct(map(split_extension, wholes))) == wholes
 
 
 @pytest.mark.parametrize(
@@ -72,6 +77,18 @@ def test_the_later_of_two_equal_names_is_marked_before_its_extension() -> None:
         (".jpg", ".jpg", ".jpg.jpg"),
         ("%", ".txt", "%.txt"),
         ("%2E", ".txt", "%2E.txt"),
+        ("photo.jpeg", ".jpg", "photo.jpeg"),
+        ("Photo.JPEG", ".jpg", "Photo.JPEG"),
+        ("photo.jpg", ".jpeg", "photo.jpg"),
+        ("scan.tiff", ".tif", "scan.tiff"),
+        ("page.htm", ".html", "page.htm"),
+        ("film.mpeg", ".mpg", "film.mpeg"),
+        ("setup.yml", ".yaml", "setup.yml"),
+        ("sound.aif", ".aiff", "sound.aif"),
+        ("head.nii.gz", ".nii.gz", "head.nii.gz"),
+        ("photo.png", ".jpg", "photo.png.jpg"),
+        ("photojpeg", ".jpg", "photojpeg.jpg"),
+        (".jpeg", ".jpg", ".jpeg.jpg"),
     ],
 )
 def test_extensions_are_not_given_twice(stem: str, extension: str, name: str) -> None:

@@ -18,14 +18,14 @@ END = bytes(BLOCK)
 MAX_SIZE = 1 << 60
 """Sizes from here on are no sizes of anything. Offsets in signed 64 bits stay far from their limit."""
 
-# Members whose bytes are a file's. 7 is contiguous, S sparse by GNU tar of old.
-REGULAR = b"0\x007S"
 HARD_LINK, SYMBOLIC_LINK, SPARSE = b"12S"
 # Links, devices, folders and pipes: whatever their size says, no data follows.
 WITHOUT_DATA = b"123456"
 # The next member's long name and long link target (GNU), its attributes (POSIX, Solaris), those of all later ones.
 LONG_NAME, LONG_LINK, PAX, PAX_SOLARIS, PAX_GLOBAL = b"LKxXg"
 METADATA = b"LKxXg"
+# GNU tar's: a folder's list of files, a long name of old, the rest of a file from another volume, a volume's label.
+_NO_FILES = b"DNMV"
 
 _POSIX = b"ustar\0"
 _LINKS = b"12"
@@ -108,6 +108,11 @@ def text(field: bytes) -> bytes:
     """A field up to its first NUL."""
     end = field.find(0)
     return field if end < 0 else field[:end]
+
+
+def is_file(kind: int) -> bool:
+    """Whether a member's bytes are a file's: also where its type is not known (POSIX)."""
+    return kind not in WITHOUT_DATA and kind not in METADATA and kind not in _NO_FILES
 
 
 def padded(size: int) -> int:

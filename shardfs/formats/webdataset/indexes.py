@@ -17,7 +17,7 @@ from shardfs.blob import Slice, expect, read_all, read_exactly
 from shardfs.errors import Corrupt, NotFound, ShardfsError
 from shardfs.formats.shared import jsontext as _json
 from shardfs.formats.webdataset.growing import GrowingTable
-from shardfs.formats.webdataset.header import BLOCK, END, METADATA, REGULAR, padded, parse_header
+from shardfs.formats.webdataset.header import BLOCK, END, METADATA, is_file, padded, parse_header
 from shardfs.formats.webdataset.keys import normal
 from shardfs.formats.webdataset.scan import Member
 from shardfs.names import to_bytes
@@ -129,7 +129,7 @@ def check_header(archive: Blob, part: Part) -> None:
     # A long name, or one in Unicode, stands in an extended header.
     name = normal(part.name)
     told = name == normal(header.name) or len(part.name) > _NAME_LENGTH or not name.isascii()
-    if header.type not in REGULAR or header.size != part.size or not told:
+    if not is_file(header.type) or header.size != part.size or not told:
         raise Corrupt(f"an index has {part.name!r} at byte {part.offset}, the archive has not")
 
 

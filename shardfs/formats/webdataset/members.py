@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from shardfs.blob import Blob
 
-LAYOUT = "tar members 2"
+LAYOUT = "tar members 3"
 """The name of this layout: to be counted up when bytes or meaning of a table change."""
 
 HEADER = struct.Struct("=8sIIII?16sQQQQ")

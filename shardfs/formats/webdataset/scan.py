@@ -268,7 +268,7 @@ class TarReader:
             except Corrupt as error:
                 problem = error.message
                 self._report(_about(name, problem), self.at)
-        end, is_file = at + size, kind in _tar.REGULAR
+        end, is_file = at + size, _tar.is_file(kind)
         if not 0 <= size < MAX_SIZE:
             self._resume(_about(name, problem))
         elif self._size is not None and end > self._size:

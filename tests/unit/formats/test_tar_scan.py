@@ -29,7 +29,7 @@ def test_files_and_links_are_found_and_all_else_is_passed_over() -> None:
             member("b.txt", kind=b"1", link="a.txt"),
             header("c.txt", 99, b"2", link="../x"),
             member("label", b"x" * 600, b"V"),
-            member("unknown", b"x", b"Q"),
+            member("folder", b"Ya.txt\0", b"D"),
             member("d.txt", b"", b"\0"),
             member("e.txt", b"e", b"7"),
         )
@@ -40,6 +40,16 @@ def test_files_and_links_are_found_and_all_else_is_passed_over() -> None:
         Member(b"c.txt", b"../x", False, 3072, 0),
         Member(b"d.txt", None, False, 6144, 0),
         Member(b"e.txt", None, False, 6656, 1),
+    ]
+    assert found.faults == []
+
+
+@pytest.mark.parametrize("kind", [b"8", b"9", b"Z", b"a", b"A", b"\xff"])
+def test_a_member_of_an_unknown_type_is_a_file(kind: bytes) -> None:
+    found = walk(archive(member("a.txt", b"one" * 300, kind), member("b.txt", b"two")))
+    assert found.members == [
+        Member(b"a.txt", None, False, 512, 900),
+        Member(b"b.txt", None, False, 2048, 3),
     ]
     assert found.faults == []
 

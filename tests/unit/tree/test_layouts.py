@@ -24,7 +24,7 @@ from hypothesis.strategies import (
 from shardfs.blob import no_wait
 from shardfs.cache.memory import Memory
 from shardfs.errors import Corrupt, ShardfsError, WouldBlock
-from shardfs.model import ShardRef
+from shardfs.model import Plain, ShardRef
 from shardfs.names import distinct, escape, shorten, split_extension
 from shardfs.options import Options
 from shardfs.tree.inodes import DAMAGED, FOLDER, SHARD_ROOT, Places
@@ -195,6 +195,17 @@ def test_names_that_are_cut_keep_their_extension(layout: Layout, length: int) ->
     assert name.startswith("000000.xxx")
     assert name.endswith(".txt")
     assert len(name) == 255
+
+
+def test_a_column_that_is_called_as_a_file_gives_its_extension_once() -> None:
+    record: Record = {"photo.jpeg": b"1", "photo.jpg": b"2", ".jpg": b"3"}
+    shown = {
+        layout: list(walk(opened(FakeShard([record], kind=Plain(".jpg")), layout)))
+        for layout in LAYOUTS
+    }
+    assert shown["record"] == ["000000/photo.jpeg", "000000/photo.jpg", "000000/.jpg.jpg"]
+    assert shown["flat"] == ["000000.photo.jpeg", "000000.photo.jpg", "000000..jpg.jpg"]
+    assert shown["field"] == ["photo.jpeg/000000.jpeg", "photo.jpg/000000.jpg", ".jpg/000000.jpg"]
 
 
 def test_only_chosen_columns_are_shown() -> None:

@@ -23,7 +23,7 @@ from shardfs.model import (
     Rendered,
     Scalar,
 )
-from shardfs.views.present import Presenter, split_filename
+from shardfs.views.present import Presenter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -239,38 +239,23 @@ def test_a_renderer_may_find_damage(presenter: Presenter) -> None:
 )
 def test_a_given_name_stays_as_it_is(presenter: Presenter, filename: str) -> None:
     (file,) = presenter.files([Field("jpg", Encoded(".jpg"), Bytes(GIF), filename)])
-    assert names.with_extension(names.escape(file.stem), file.extension) == filename
-    assert list(names.distinct([(names.escape(file.stem), file.extension)])) == [filename]
-
-
-def test_a_given_name_is_made_legal_as_any_other() -> None:
-    for filename in ("a/b.c", "a.b/c", "a.b\0", "..", ".", ""):
-        stem, extension = split_filename(filename)
-        assert names.with_extension(names.escape(stem), extension) == names.escape(filename)
-    long = "l" * 300 + ".jpg"
-    stem, extension = split_filename(long)
-    assert names.with_extension(stem, extension).endswith(".jpg")
-
-
-def test_a_second_file_of_one_name_keeps_its_extension() -> None:
-    pair = split_filename("x.jpg.jpg")
-    assert list(names.distinct([pair, pair])) == ["x.jpg.jpg", "x~1.jpg.jpg"]
+    assert (file.stem, file.extension) == (filename, "")
 
 
 def test_the_content_of_a_named_file_follows_its_kind(presenter: Presenter) -> None:
     blob = Bytes(b"\7")
     (number,) = presenter.files([Field("cls", Scalar("|u1"), blob, "0001.cls")])
-    assert (number.stem, number.extension, content(number)) == ("0001", ".cls", b"7\n")
+    assert (number.stem, number.extension, content(number)) == ("0001.cls", "", b"7\n")
     (wrong,) = presenter.files([Field("cls", Scalar("<i8"), blob, "0001.cls")])
     assert wrong.blob is blob
     (several,) = presenter.files([Field("x", Items(Encoded(), ((0, 1), (0, 1))), blob, "0001.x")])
-    assert (several.stem, several.extension, several.blob) == ("0001", ".x", blob)
+    assert (several.stem, several.extension, several.blob) == ("0001.x", "", blob)
 
 
 def test_a_named_file_is_not_looked_into(presenter: Presenter) -> None:
     blob = Failing(Corrupt("looked"))
     (file,) = presenter.files([Field("jpg", Encoded(".jpg"), blob, "0001.jpg")])
-    assert (file.stem, file.extension, file.blob) == ("0001", ".jpg", blob)
+    assert (file.stem, file.extension, file.blob) == ("0001.jpg", "", blob)
 
 
 def test_declared_suffixes_can_not_lead_out_of_the_folder(presenter: Presenter) -> None:
@@ -325,7 +310,7 @@ def test_a_field_known_to_be_broken_is_a_file(presenter: Presenter, kind: Kind) 
     (file,) = presenter.files([Field("x", kind, blob)])
     assert file.blob is blob
     (named,) = presenter.files([Field("x", kind, blob, "0001.x")])
-    assert (named.stem, named.extension, named.blob) == ("0001", ".x", blob)
+    assert (named.stem, named.extension, named.blob) == ("0001.x", "", blob)
 
 
 def test_a_broken_file_keeps_no_traceback_alive(presenter: Presenter) -> None:

@@ -27,7 +27,8 @@ import errno
 class ShardfsError(Exception):
     """A failure with a message for people and an errno for programs.
 
-    ``places`` says where it happened, outermost first; each layer that knows more adds its own part.
+    ``places`` says where it happened, outermost first; each layer that knows more adds its own part. ``told``: the user
+    has read of it, so that whoever ends it need not tell it again.
     """
 
     errno: int = errno.EIO
@@ -36,6 +37,7 @@ class ShardfsError(Exception):
         super().__init__(message)
         self.message = message
         self.places: list[str] = []
+        self.told = False
 
     def __str__(self) -> str:
         return ": ".join([*self.places, self.message])
@@ -50,7 +52,7 @@ class ShardfsError(Exception):
     def again(self) -> ShardfsError:
         """A copy to raise: an exception that is kept and raised many times would collect a traceback each time."""
         copy = type(self)(self.message)
-        copy.places = list(self.places)
+        copy.places, copy.told = list(self.places), self.told
         return copy
 
 

@@ -27,7 +27,7 @@ from shardfs.tree.control import ControlSpace
 from shardfs.tree.discover import Selection, SubStore
 from shardfs.tree.folders import Folder, FolderSpace
 from shardfs.tree.shards import ShardSpace
-from shardfs.tree.tree import Tree
+from shardfs.tree.tree import Served, Tree
 from shardfs.views.present import Presenter
 
 if TYPE_CHECKING:
@@ -134,7 +134,9 @@ class Workshop:
         memory = self.memory
         held = {"bytes": memory.total, "hits": memory.hits, "misses": memory.misses}
         remote = {} if self._remote is None else {"remote": self._remote.counts()}
-        return {"memory": held, "errors": self.journal.count, **remote}
+        journal = self.journal
+        faults = {"count": journal.different, "last": journal.last}
+        return {"memory": held, "errors": journal.count, "faults": faults, **remote}
 
     def close(self) -> None:
         """Let go of all connections, and leave nothing half-made on disk."""
@@ -209,8 +211,11 @@ def _plant(
         mode = {"layout": options.layout, "raw": options.raw}
         return {"source": store.url, **revision, **mode, **shards.info()}
 
+    served = Served()
+
     def stats() -> Mapping[str, object]:
-        return {**workshop.stats(), "shards_open": shards.opened}
+        asked = {"requests": served.requests, "bytes_read": served.bytes_read}
+        return {**asked, **workshop.stats(), "shards_open": shards.opened}
 
     control = ControlSpace(folders, shards, journal, info=info, stats=stats)
     return Tree(
@@ -219,6 +224,8 @@ def _plant(
         control,
         journal,
         info=info,
+        stats=stats,
+        served=served,
         total_size=lambda: folders.total_size,
         on_close=workshop.close,
     )

@@ -128,7 +128,9 @@ def _unforeseen(
 
 
 def tell(error: ShardfsError | OSError) -> None:
-    """One line for *error*, with the traceback only for those who debug."""
+    """One line for *error* unless it was told before, with the traceback only for those who debug."""
+    if isinstance(error, ShardfsError) and error.told:
+        return
     text = str(error)
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror

@@ -9,7 +9,7 @@ import os
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shardfs.cli import status
 from shardfs.errors import UsageError
@@ -17,7 +17,7 @@ from shardfs.registry import source_row
 from shardfs.system import mount_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 log = logging.getLogger("shardfs")
 
@@ -113,22 +113,25 @@ def _is_missing(path: str, *, allow_non_empty: bool) -> bool:
     return False
 
 
-def release(path: str, *, lazy: bool) -> None:
-    """Unmount *path* and, unless *lazy*, wait a moment for its daemon to end.
+def release(path: str, *, lazy: bool) -> Mapping[str, Any]:
+    """Unmount *path* and, unless *lazy*, wait a moment for its daemon to end; the faults that it had met.
 
     Raises as ``mount_table.unmount``.
     """
-    known = status.records()
+    there = mount_table.top(path)
+    record = status.records().get(there.device) if there is not None else None
+    answer = (status.ask(record) if record is not None else None) or {}
     mount = mount_table.unmount(path, lazy=lazy)
-    record = known.get(mount.device)
-    if record is None:
-        return
-    if not status.is_alive(record.pid):
+    if record is None or record.device != mount.device:
+        return {}
+    if not record.is_alive:
         status.remove(record)
         if record.made:
             with contextlib.suppress(OSError):
                 os.rmdir(path)
     elif not lazy:
         deadline = time.monotonic() + _FAREWELL
-        while status.is_alive(record.pid) and time.monotonic() < deadline:
+        while record.is_alive and time.monotonic() < deadline:
             time.sleep(0.01)
+    met: Mapping[str, Any] = answer.get("faults") or {}
+    return met

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shardfs.cache.disk import default_folder
-from shardfs.cli import console, daemon, mount_point, status
+from shardfs.cli import answers, console, daemon, mount_point, status
 from shardfs.errors import MissingPackage, ShardfsError, Unreadable
 from shardfs.names import without_secrets
-from shardfs.system import command_line, environment, mount_table
+from shardfs.system import command_line, environment, mount_table, process
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from shardfs.cli.request import MountRequest
+    from shardfs.tree.tree import Tree
 
 
 def mount(request: MountRequest, messages: console.Log) -> int:
@@ -65,7 +66,7 @@ def _serve(request: MountRequest, ready: Callable[[], None]) -> int:
         closing(open_tree(request.source, request.options)) as tree,
         daemon.signals_kept() as send_signals_again,
         mount_point.present(place, owned=owned),
-        _record(request, place, made=owned) as leave_record,
+        _record(request, place, tree, made=owned) as leave_record,
     ):
 
         def announce() -> None:
@@ -81,42 +82,46 @@ def _serve(request: MountRequest, ready: Callable[[], None]) -> int:
 
 
 @contextmanager
-def _record(request: MountRequest, place: str, *, made: bool) -> Iterator[Callable[[], None]]:
-    """A function that leaves a record of the mount, which is taken back at the end."""
-    written: list[status.Record] = []
+def _record(
+    request: MountRequest, place: str, tree: Tree, *, made: bool
+) -> Iterator[Callable[[], None]]:
+    """A function that leaves a record of the mount and answers questions, which ends with the context."""
+    with ExitStack() as until_the_end:
 
-    def leave() -> None:
-        mount = mount_table.top(place)
-        if mount is None:  # unmounted again already
-            return
-        options = request.options
-        cache = options.cache_dir or default_folder() if options.disk_cache else None
-        record = status.Record(
-            pid=os.getpid(),
-            device=mount.device,
-            source=without_secrets(request.source),
-            mount_point=place,
-            since=time.time(),
-            cache_dir=None if cache is None else str(cache),
-            made=made,
-        )
-        status.write(record)
-        written.append(record)
+        def leave() -> None:
+            mount = mount_table.top(place)
+            if mount is None:  # unmounted again already
+                return
+            options = request.options
+            cache = options.cache_dir or default_folder() if options.disk_cache else None
+            record = status.Record(
+                pid=os.getpid(),
+                birth=process.birth(os.getpid()),
+                device=mount.device,
+                source=without_secrets(request.source),
+                mount_point=place,
+                since=time.time(),
+                cache_dir=None if cache is None else str(cache),
+                made=made,
+            )
+            if status.write(record):
+                until_the_end.callback(status.remove, record)
+                socket = status.socket_of(record.pid)
+                until_the_end.enter_context(answers.given(socket, tree.stats))
 
-    try:
         yield leave
-    finally:
-        for record in written:
-            status.remove(record)
 
 
 def unmount(places: Iterable[Path], *, lazy: bool) -> int:
-    """Unmount each of *places*; the exit code, which is not 0 if any could not be."""
+    """Unmount each of *places*, and tell of faults met; the exit code, which is not 0 if any could not be."""
     code = 0
     for place in places:
         try:
-            mount_point.release(mount_table.locate(place), lazy=lazy)
+            met = mount_point.release(mount_table.locate(place), lazy=lazy)
         except ShardfsError as error:
             console.tell(error)
             code = console.FAILED
+            continue
+        if met.get("count"):
+            console.log.warning("%s: faults met: %s", place, status.faults(met))
     return code

@@ -1,4 +1,7 @@
-"""What is known of running mounts without asking them: the mount table, and a small record that each daemon leaves."""
+"""What is known of running mounts without touching them.
+
+That is the mount table, a small record that each daemon leaves, and what the daemon answers, if it does in time.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,17 @@ import stat
 import tempfile
 import time
 from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shardfs.cli import answers
 from shardfs.cli.console import printable
-from shardfs.cli.values import show_size
-from shardfs.system import mount_table
+from shardfs.cli.values import show_count, show_size, show_time
+from shardfs.system import mount_table, process
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 log = logging.getLogger("shardfs")
 
@@ -29,21 +34,30 @@ class Record:
 
     Attributes:
         pid: the daemon.
+        birth: what tells it from other processes of that number.
         device: the number of the mounted file system, as in the mount table.
         source: what is mounted.
         mount_point: where.
         since: when it was mounted, seconds since 1970.
         cache_dir: where its disk cache lies; None where it has none.
         made: whether the mount point was made for the mount, so that it goes with it.
+        log: the file that the daemon writes its messages to; None where there is none.
     """
 
     pid: int
+    birth: str
     device: str
     source: str
     mount_point: str
     since: float
     cache_dir: str | None
     made: bool
+    log: str | None = None
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the daemon has not ended yet."""
+        return bool(self.birth) and process.birth(self.pid) == self.birth
 
 
 def folder() -> Path:
@@ -68,29 +82,47 @@ def _is_private(path: Path) -> bool:
     )
 
 
-def write(record: Record) -> None:
-    """Leave *record* for others to find. A mount that can't is no worse otherwise, so that is only logged."""
+def write(record: Record) -> bool:
+    """Leave *record* for others to find; whether that went. A mount is no worse without, so that is only logged."""
     place = folder()
     try:
         place.mkdir(mode=0o700, exist_ok=True)
         if not _is_private(place):
             log.warning("%s is not this user's own folder: `shardfs status` will know less", place)
-            return
+            return False
+        _clear(record.device)
         new = place / f"{record.pid}.new"
         new.write_text(json.dumps(asdict(record)))
         new.replace(_place(record))
     except OSError as error:
-        log.warning("no record for `shardfs status`: %s", error)
+        log.warning("no record for `shardfs status`: %s: %s", place, error.strerror)
+        return False
+    return True
+
+
+def _clear(device: str) -> None:
+    """Take away what is said of an earlier mount that had the same number: no two mounted ones share it."""
+    for file in folder().glob("*.json"):
+        record = _read(file)
+        if record is not None and record.device == device:
+            remove(record)
 
 
 def remove(record: Record) -> None:
     """Take back what ``write`` left."""
     with contextlib.suppress(OSError):
         _place(record).unlink()
+    with contextlib.suppress(OSError):
+        socket_of(record.pid).unlink()
 
 
 def _place(record: Record) -> Path:
     return folder() / f"{record.pid}.json"
+
+
+def socket_of(pid: int) -> Path:
+    """Where a daemon answers."""
+    return folder() / f"{pid}.socket"
 
 
 def records() -> dict[str, Record]:
@@ -102,11 +134,14 @@ def records() -> dict[str, Record]:
     found: dict[str, Record] = {}
     for file in place.glob("*.json"):
         record = _read(file)
-        if record is not None and record.device in mounted:
-            found[record.device] = record
-        elif record is None or not is_alive(record.pid):
+        if record is None:
             with contextlib.suppress(OSError):
                 file.unlink()
+        elif record.device not in mounted:
+            if not record.is_alive:
+                remove(record)
+        elif record.device not in found or record.is_alive:
+            found[record.device] = record
     return found
 
 
@@ -117,33 +152,46 @@ def _read(file: Path) -> Record | None:
         return None
 
 
-def is_alive(pid: int) -> bool:
-    """Whether there is such a process that has not ended yet."""
-    try:
-        line = Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:
-        return False
-    # proc_pid_stat(5): the state follows the name, which may hold anything. A zombie waits for a parent that
-    # never asks, as there are in containers.
-    return line.rpartition(b")")[2].split()[0] not in (b"Z", b"X")
-
-
 def overview() -> Iterator[dict[str, Any]]:
     """All shardfs mounts as values for JSON, in the order of the mount table; null for what is not known."""
     known = records()
     for mount in mount_table.read():
-        if not mount.is_ours:
-            continue
-        record = known.get(mount.device)
-        yield {
-            "mount_point": mount.path,
-            "source": record.source if record else mount.source.removeprefix("shardfs:"),
-            "state": ("running" if is_alive(record.pid) else "dead") if record else None,
-            "pid": record.pid if record else None,
-            "since": record.since if record else None,
-            "cache_dir": record.cache_dir if record else None,
-            "cache_bytes": _used(record.cache_dir) if record and record.cache_dir else None,
-        }
+        if mount.is_ours:
+            yield _facts(mount, known.get(mount.device))
+
+
+def ask(record: Record) -> dict[str, Any] | None:
+    """What the daemon of *record* says; None where it doesn't answer, be it stopped, busy or gone."""
+    return answers.asked(socket_of(record.pid)) if record.is_alive else None
+
+
+def _facts(mount: mount_table.Mount, record: Record | None) -> dict[str, Any]:
+    """What is known of a mount; docs/desktop.md says what each means."""
+    answer = ask(record) if record else None
+    state = None
+    if record is not None:
+        state = "running" if answer else "silent" if record.is_alive else "dead"
+    cache = record.cache_dir if record else None
+    known = answer or {}
+    return {
+        "mount_point": mount.path,
+        "source": record.source if record else mount.source.removeprefix("shardfs:"),
+        "state": state,
+        "pid": record.pid if record else None,
+        "since": _iso(record.since) if record else None,
+        "uptime": round(max(time.time() - record.since, 0), 3) if record else None,
+        "requests": known.get("requests"),
+        "bytes_read": known.get("bytes_read"),
+        "memory_bytes": (known.get("memory") or {}).get("bytes"),
+        "cache_dir": cache,
+        "cache_bytes": _used(cache) if cache else None,
+        "faults": known.get("faults"),
+        "log": record.log if record else None,
+    }
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _used(cache: str) -> int:
@@ -162,11 +210,26 @@ def show(mounts: list[dict[str, Any]]) -> str:
 
 
 def _paragraph(mount: dict[str, Any]) -> str:
-    lines = [printable(f"{mount['mount_point']}"), printable(f"  source  {mount['source']}")]
+    lines = [f"{mount['mount_point']}", f"  source  {mount['source']}"]
     if mount["pid"] is not None:
-        since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(mount["since"]))
-        lines.append(f"  daemon  {mount['pid']} ({mount['state']}), since {since}")
+        up = show_time(mount["uptime"])
+        lines.append(f"  daemon  {mount['pid']} ({_STATES[mount['state']]}), up {up}")
+    if mount["requests"] is not None:
+        read = show_size(mount["bytes_read"])
+        lines.append(f"  served  {show_count(mount['requests'], 'request')}, {read}")
     if mount["cache_dir"] is not None:
-        used = show_size(mount["cache_bytes"])
-        lines.append(printable(f"  cache   {used} in {mount['cache_dir']}"))
-    return "\n".join(lines) + "\n"
+        lines.append(f"  cache   {show_size(mount['cache_bytes'])} in {mount['cache_dir']}")
+    if mount["faults"] is not None:
+        lines.append(f"  faults  {faults(mount['faults'])}")
+    if mount["log"] is not None:
+        lines.append(f"  log     {mount['log']}")
+    return "".join(printable(line) + "\n" for line in lines)
+
+
+_STATES = {"running": "running", "silent": "does not answer", "dead": "dead"}
+
+
+def faults(met: Mapping[str, Any]) -> str:
+    """How many faults were met, and the last one, for people."""
+    last = met.get("last") or {}
+    return f"{met['count']:,}, the last: {last['message']}" if last else "none"

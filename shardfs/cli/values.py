@@ -36,6 +36,21 @@ def show_size(size: int) -> str:
     return f"{size} B"
 
 
+def show_count(count: int, what: str) -> str:
+    """*count* of *what*: `1 record`, `2,000 records`."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def show_time(seconds: float) -> str:
+    """A duration in its two largest units: `3 d 4 h`, `12 min 5 s`."""
+    left, parts = int(seconds), []
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
+        number, left = divmod(left, length)
+        parts.append((number, unit))
+    first = next((at for at, (number, _) in enumerate(parts) if number), len(parts) - 1)
+    return " ".join(f"{number} {unit}" for number, unit in parts[first : first + 2])
+
+
 def parse_count(text: str, least: int = 0) -> int:
     """A whole number, *least* or more."""
     if not (text.isascii() and text.isdigit()) or int(text) < least:

@@ -51,6 +51,7 @@ def guarded(handler: Handler) -> Handler:
 
     @functools.wraps(handler)
     async def safe(self: Operations, *args: Any) -> Any:
+        self.tree.served.requests += 1
         try:
             return await handler(self, *args)
         except pyfuse3.FUSEError:
@@ -175,9 +176,11 @@ class Operations(pyfuse3.Operations):
         blob, target = cast("Blob", self._handles[fh]), self._buffer[:size]
         try:
             with no_wait():
-                return cast("bytes", read_into(blob, off, target))
+                found = cast("bytes", read_into(blob, off, target))
         except WouldBlock:
-            return cast("bytes", await self._wait_for(blob.read, off, size))
+            found = cast("bytes", await self._wait_for(blob.read, off, size))
+        self.tree.served.bytes_read += len(found)
+        return found
 
     @guarded
     async def release(self, fh: FileHandleT) -> None:

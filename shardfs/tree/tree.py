@@ -30,6 +30,15 @@ BATCH = 512
 PATIENCE = 0.05
 
 
+class Served:
+    """What was asked of a mount so far."""
+
+    __slots__ = ("bytes_read", "requests")
+
+    def __init__(self) -> None:
+        self.requests = self.bytes_read = 0
+
+
 class Tree:
     """The union of the spaces; each inode number says which one it belongs to."""
 
@@ -41,12 +50,15 @@ class Tree:
         journal: Journal,
         *,
         info: Callable[[], Mapping[str, object]],
+        stats: Callable[[], Mapping[str, object]],
+        served: Served,
         total_size: Callable[[], int],
         on_close: Callable[[], None],
     ) -> None:
         self._folders, self._shards, self._control = folders, shards, control
         self._journal = journal
-        self.info, self.total_size = info, total_size
+        self.info, self.stats, self.total_size = info, stats, total_size
+        self.served = served
         self._on_close = on_close
 
     @property

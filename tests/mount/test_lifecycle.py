@@ -384,6 +384,28 @@ def test_a_folder_that_was_made_goes_with_its_dead_mount(shardfs: Runner) -> Non
 # --- status ------------------------------------------------------------------------------------------------
 
 
+def test_status_and_umount_tell_of_faults(shardfs: Runner) -> None:
+    shardfs.place_source(DATA / "litdata" / "damaged" / "zstd_flipped")
+    pid = shardfs.mount()
+    (mount,) = shardfs.status(shardfs.place)
+    assert (mount["pid"], mount["state"]) == (pid, "running")
+    assert mount["faults"] == {"count": 0, "last": None}
+    before = mount["requests"]
+    with pytest.raises(OSError, match="Input/output error"):
+        os.listdir(shardfs.place / "chunk-0-1/000000")
+    (mount,) = shardfs.status(shardfs.place)
+    assert mount["faults"]["count"] == 1
+    assert "chunk-0-1" in mount["faults"]["last"]["message"]
+    assert mount["requests"] > before
+    assert 0 <= mount["uptime"] < 60
+    assert "faults  1, the last: chunk-0-1" in shardfs("status").stdout
+    run = shardfs("umount", shardfs.place)
+    assert run.returncode == 0
+    assert f"{shardfs.place}: faults met: 1, the last: chunk-0-1" in run.stderr
+    assert len(run.stderr.splitlines()) == 1
+    assert list((shardfs.folder / "run" / "shardfs").iterdir()) == []
+
+
 def test_status_does_not_wait_for_a_stopped_daemon(shardfs: Runner) -> None:
     pid = shardfs.mount()
     os.kill(pid, signal.SIGSTOP)

@@ -219,3 +219,22 @@ def test_info(capsys: pytest.CaptureFixture[str]) -> None:
     text = capsys.readouterr().out
     assert "records: 14\n" in text
     assert "- name: image\n" in text
+
+
+@pytest.mark.parametrize("command", [["ls"], ["cat"], ["cp"], ["ls", "-l"]])
+def test_each_fault_is_told_once(
+    command: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    source = DATA / "litdata" / "damaged" / "zstd_flipped"
+    more = [tmp_path / "copy"] if command == ["cp"] else []
+    path = "chunk-0-1/000000" + ("/image.jpg" if command == ["cat"] else "")
+    assert shardfs(*command, source, path, *more) == 1
+    lines = capfd.readouterr().err.splitlines()
+    assert len(lines) == len(set(lines)) == 1
+    assert "chunk-0-1" in lines[0]
+
+
+def test_a_fault_is_told_to_the_quiet_too(capfd: pytest.CaptureFixture[str]) -> None:
+    source = DATA / "litdata" / "damaged" / "zstd_flipped"
+    assert shardfs("ls", "-q", source, "chunk-0-1/000000") == 1
+    assert len(capfd.readouterr().err.splitlines()) == 1

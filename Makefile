@@ -7,15 +7,18 @@ VENV := .venv
 PEERS := .venv-peers
 BIN := $(VENV)/bin
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
+# What shardfs supports, oldest first.
+VERSIONS := 3.10 3.11 3.12 3.13
 PACKAGES := fuse3 libfuse3-dev pkg-config gcc libc6-dev make python3-dev python3-venv
 TEST_PACKAGES := ffmpeg rsync file attr
 
-.PHONY: help setup setup-dev demo mount test check bench clean
+.PHONY: help setup setup-dev demo mount test test-all check bench clean
 
 help:
 	@echo "make demo                    mount the sample dataset, look at it, unmount"
 	@echo "make mount SRC=... MNT=...   mount your own (shardfs umount MNT ends it)"
 	@echo "make test                    run all tests"
+	@echo "make test-all                the same on every supported Python that is there"
 	@echo "make check                   ruff, mypy --strict, import directions"
 	@echo "make bench                   measure against the peers (takes a while)"
 
@@ -52,6 +55,16 @@ mount: setup
 test: setup-dev
 	$(BIN)/pytest -n 2 --dist loadgroup
 
+# An interpreter is looked for on the PATH, then among those of pyenv.
+test-all:
+	@ran=; for version in $(VERSIONS); do \
+		found=; for python in python$$version $$HOME/.pyenv/versions/$$version.*/bin/python; do \
+			$$python --version >/dev/null 2>&1 && { found=$$python; break; }; done; \
+		test -n "$$found" || { echo "no Python $$version here"; continue; }; \
+		$(MAKE) test PYTHON="$$found" VENV=".venv-$$version" || { echo "Python $$version: failed"; exit 1; }; \
+		ran="$$ran $$version"; \
+	done; test -n "$$ran" && echo "passed on Python$$ran"
+
 check: setup-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -71,4 +84,4 @@ bench: setup-dev $(PEERS)/.installed
 	$(BIN)/python -m benchmarks.remote --peers-python $(PEERS)/bin/python
 
 clean:
-	rm -rf $(VENV) $(PEERS) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VERSIONS:%=.venv-%) $(PEERS) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -30,14 +30,13 @@ from shardfs.tree.discover import SubStore, discover
 from shardfs.tree.files import Files
 from shardfs.tree.inodes import (
     Ino,
-    Special,
+    file_ino,
     folder_ino,
     is_folder,
     is_special,
-    special_ino,
+    split_file,
     split_folder,
     split_shard,
-    split_special,
 )
 from shardfs.tree.nodes import Attr, Listed, NoLinks, Type
 from shardfs.tree.splits import split_order
@@ -316,13 +315,12 @@ class FolderSpace(NoLinks):
 
     @staticmethod
     def _file_attr(folder: int, files: Files, position: int) -> Attr:
-        ino = special_ino(Special.FILE, folder << 32 | position)
+        ino = file_ino(folder, position)
         return Attr(ino, Type.FILE, files.size(position), files.mtime_ns(position))
 
     def _file(self, ino: Ino) -> tuple[int, Files, int]:
         """(number of its folder, files of that, position among them)."""
-        _, number = split_special(ino)
-        folder, position = number >> 32, number & 0xFFFFFFFF
+        folder, position = split_file(ino)
         if folder < len(self._folders):
             files = self.content(folder).files
             if position < len(files):

@@ -3,12 +3,15 @@
 Three spaces share the 63 bits that are safe in every program:
 
     folders and their files   0 | ...... folder number + 1 ......   (root = 1; below 2**42)
-    inside shards             0 | shard number + 1: 20 | place in the shard: 42
-    everything else           1 | kind: 2 | number: 60
+    inside shards             0 | shard number + 1: 20 | place in the shard, mixed with the shard's number: 42
+    everything else           1 | kind: 2 | number: 60; of a file: folder: 28 | position, mixed with the folder: 32
 
 A place is ``record + 1 | field + 1``, a zero standing for the folder above. How the 42 bits are shared out depends
 on how many records the shard has (``Places``). Records from ``INNER`` up are folders inside a shard: the groups of
 ``--fanout``, the columns of ``--layout field``, the folders in WebDataset keys.
+
+The kernel's table of inodes hashes the low bits well, those above the 42nd hardly at all (fs/inode.c, ``hash``):
+without the mixing, what has one place in each of 100,000 shards would be one long chain.
 """
 
 from __future__ import annotations
@@ -35,12 +38,15 @@ _PLACE_BITS = 42
 _SPECIAL = 1 << 62
 _KIND_SHIFT = 60
 _FIRST_SHARD = 1 << _PLACE_BITS
+_POSITION_BITS = 32
+# 2**64 divided by the golden ratio. It is odd, so that neighbours differ in their low bits, and spreads them over all.
+_MIX = 0x9E3779B97F4A7C15
 
 
 class Special(IntEnum):
     """Kinds of nodes outside of folders and shards."""
 
-    FILE = 0  # a file that passes through: folder number << 32 | position in the folder
+    FILE = 0  # a file that passes through
     LINK = 1  # .shardfs/by-index/N
     CONTROL = 2  # .shardfs and what is in it
 
@@ -75,7 +81,14 @@ def folder_ino(folder: int) -> Ino:
 
 def shard_ino(shard: int, place: int = 0) -> Ino:
     """The number of a shard's folder, or of a place in it."""
-    return Ino((shard + 1) << _PLACE_BITS | place)
+    return Ino((shard + 1) << _PLACE_BITS | _mixed(place, shard, _PLACE_BITS))
+
+
+def file_ino(folder: int, position: int) -> Ino:
+    """The number of a file that passes through: the *position*-th in the folder of that number."""
+    return special_ino(
+        Special.FILE, folder << _POSITION_BITS | _mixed(position, folder, _POSITION_BITS)
+    )
 
 
 def special_ino(kind: Special, number: int) -> Ino:
@@ -101,4 +114,17 @@ def split_folder(ino: Ino) -> int:
 
 def split_shard(ino: Ino) -> tuple[int, int]:
     """(shard, place)."""
-    return (ino >> _PLACE_BITS) - 1, ino & (_FIRST_SHARD - 1)
+    shard = (ino >> _PLACE_BITS) - 1
+    return shard, _mixed(ino & (_FIRST_SHARD - 1), shard, _PLACE_BITS)
+
+
+def split_file(ino: Ino) -> tuple[int, int]:
+    """(folder, position)."""
+    _, number = split_special(ino)
+    folder = number >> _POSITION_BITS
+    return folder, _mixed(number & ((1 << _POSITION_BITS) - 1), folder, _POSITION_BITS)
+
+
+def _mixed(number: int, other: int, bits: int) -> int:
+    """The lowest *bits* of *number* mixed with *other*; the same again unmixes them."""
+    return number ^ (other * _MIX & ((1 << bits) - 1))

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis.strategies import integers, sampled_from
 
 from shardfs.tree.inodes import (
@@ -13,11 +13,13 @@ from shardfs.tree.inodes import (
     SHARD_ROOT,
     Places,
     Special,
+    file_ino,
     folder_ino,
     is_folder,
     is_special,
     shard_ino,
     special_ino,
+    split_file,
     split_folder,
     split_shard,
     split_special,
@@ -64,3 +66,27 @@ def test_the_spaces_are_apart() -> None:
         assert not is_folder(ino)
         assert ino < 2**63
         assert split_special(ino) == (kind, 5 << 32 | 7)
+
+
+@given(folder=integers(0, 2**28 - 1), position=integers(0, 2**32 - 1))
+def test_numbers_of_files_say_folder_and_position(folder: int, position: int) -> None:
+    ino = file_ino(folder, position)
+    assert is_special(ino)
+    assert ino < 2**63
+    assert split_special(ino)[0] is Special.FILE
+    assert split_file(ino) == (folder, position)
+
+
+@given(first=integers(0, MAX_SHARDS - 100_000), count=counts, data=integers(0, 2**40))
+@settings(max_examples=5)
+def test_one_place_in_many_shards_differs_in_the_bits_that_the_kernel_hashes(
+    first: int, count: int, data: int
+) -> None:
+    places = Places(count)
+    place = places.pack(data % (count + 1) - 1, data % places.max_fields)
+    low = {shard_ino(shard, place) & 0xFFFFF for shard in range(first, first + 100_000)}
+    assert len(low) == 100_000
+
+
+def test_one_position_in_many_folders_differs_in_the_bits_that_the_kernel_hashes() -> None:
+    assert len({file_ino(folder, 0) & 0xFFFFF for folder in range(100_000)}) == 100_000

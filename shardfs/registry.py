@@ -37,8 +37,11 @@ class Row:
     remote: bool = False
 
 
-# What text files may be compressed with.
-_PACKED = ("", ".gz", ".bz2", ".xz", ".zst", ".lz4")
+# What text files and tars may be compressed with, in every usual spelling.
+_PACKED = (
+    *("", ".gz", ".gzip", ".bz2", ".bz", ".bzip2", ".xz", ".lzma"),
+    *(".zst", ".zstd", ".pzstd", ".lz4", ".br"),
+)
 
 
 def _packed(*suffixes: str) -> tuple[str, ...]:
@@ -54,25 +57,37 @@ FORMATS = (
         "mds",
         "mds.dataset:Mds",
         markers=("index.json",),
-        suffixes=(".mds", ".mds.zstd", ".mds.gz", ".mds.br", ".mds.bz2", ".mds.snappy"),
+        suffixes=(
+            *(".mds", ".mds.zstd", ".mds.zst", ".mds.gz", ".mds.br", ".mds.bz2"),
+            ".mds.snappy",
+        ),
     ),
     Row(
         "webdataset",
         "webdataset.dataset:WebDataset",
         markers=("shardindex.json",),
         suffixes=(
-            *(".tar", ".tar.gz", ".tgz", ".tar.zst", ".tzst", ".tar.xz", ".txz"),
-            *(".tar.bz2", ".tbz2", ".tar.lz4", ".tar.pzstd"),
+            *_packed(".tar"),
+            *(".tgz", ".taz", ".tbz", ".tbz2", ".tb2", ".tz2", ".txz", ".tlz"),
+            *(".tzst", ".tzstd", ".tlz4"),
         ),
     ),
     Row(
         "arrow",
         "arrow.dataset:Arrow",
         markers=("state.json",),
-        suffixes=(".arrow", ".feather", ".ipc"),
+        suffixes=(".arrow", ".arrows", ".feather", ".ipc"),
     ),
-    Row("parquet", "parquet.dataset:Parquet", suffixes=(".parquet", ".geoparquet", ".gpq")),
-    Row("jsonl", "text.jsonl:Jsonl", suffixes=_packed(".jsonl", ".ndjson")),
+    Row(
+        "parquet",
+        "parquet.dataset:Parquet",
+        suffixes=(".parquet", ".geoparquet", ".gpq", ".parq", ".pq"),
+    ),
+    Row(
+        "jsonl",
+        "text.jsonl:Jsonl",
+        suffixes=_packed(".jsonl", ".ndjson", ".jsonlines", ".ldjson"),
+    ),
     Row("json", "text.jsonl:Json", lone=_packed(".json")),
     Row("csv", "text.csv:Csv", suffixes=_packed(".csv", ".tsv")),
     Row("text", "text.lines:Text", lone=_packed(".txt")),
@@ -121,6 +136,11 @@ INDEXERS = (
     Row("gz", "gzip_points:GzipPoints"),
     Row("xz", "xz_blocks:XzBlocks"),
 )
+
+
+def suffixes_of(name: str) -> tuple[str, ...]:
+    """The suffixes of the files that are shards of the format *name*."""
+    return next(row.suffixes for row in FORMATS if row.name == name)
 
 
 def source_row(source: str) -> Row:

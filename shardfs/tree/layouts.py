@@ -152,10 +152,19 @@ class RecordLayout:
         ]
         if not self._records.shard.nested and not self._records.shard.loose:
             return files  # nothing else stands beside them
-        taken = [(name, "") for name, _, _ in files if self._find_child(folder, name) is not None]
-        pairs = [*taken, *(split_extension(name) for name, _, _ in files)]
-        names = list(distinct(pairs))[len(taken) :]
-        return [(name, *place[1:]) for name, place in zip(names, files, strict=True)]
+        taken = {name for name, _, _ in files if self._find_child(folder, name) is not None}
+        used = {name for name, _, _ in files}
+        shown = []
+        for name, record, field in files:
+            if name in taken:
+                name = next(
+                    wish
+                    for wish in _marked(name)
+                    if wish not in used and self._find_child(folder, wish) is None
+                )
+                used.add(name)
+            shown.append((name, record, field))
+        return shown
 
 
 class FlatLayout(RecordLayout):
@@ -291,11 +300,10 @@ def _among_all(records: Records, record: int, key: str) -> Sequence[str]:
     names = [file.name if file.fixed else _cut(f"{key}.{file.name}") for file in files]
     for position, (file, name) in enumerate(zip(files, names, strict=True)):
         if file.fixed and not name.startswith(f"{key}.") and _is_taken(records, record, name):
-            stem, extension = split_extension(re.sub(r"~\d+(?=\.|$)", "", name))
-            wishes = (shorten(stem, f"~{number}{extension}") for number in count(1))
+            plain = re.sub(r"~\d+(?=\.|$)", "", name)
             names[position] = next(
                 wish
-                for wish in wishes
+                for wish in _marked(plain)
                 if wish not in names and not _is_taken(records, record, wish)
             )
     return names
@@ -322,6 +330,12 @@ def _above(folder: str) -> str:
 def _cut(name: str) -> str:
     """*name* in its legal length, with its extension."""
     return shorten(*split_extension(name))
+
+
+def _marked(name: str) -> Iterator[str]:
+    """What a second file of that name may be called, a third one, and so on."""
+    stem, extension = split_extension(name)
+    return (shorten(stem, f"~{number}{extension}") for number in count(1))
 
 
 def _stems(name: str) -> Iterator[str]:

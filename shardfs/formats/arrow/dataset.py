@@ -26,6 +26,7 @@ from shardfs.formats.shared.features import info_features
 from shardfs.formats.shared.jsontext import parse, parse_object
 from shardfs.model import ShardRef
 from shardfs.names import without_suffix
+from shardfs.registry import suffixes_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from shardfs.model import Dataset, Services, Shard
     from shardfs.stores import Entry, Store
 
-SUFFIXES = (".arrow", ".feather", ".ipc")
+SUFFIXES = suffixes_of("arrow")
 
 # Files of the cache of `datasets` that hold what a transform made, and files that it has not finished.
 _CACHED = re.compile(r"cache-[0-9a-f]{16}(?:_\d{5}_of_\d{5})?\.arrow", re.ASCII)

@@ -144,7 +144,8 @@ def parse_config(text: bytes) -> tuple[Column, ...]:
 def lone_shard(name: str) -> ShardInfo | None:
     """What the name of a file tells of it; None where it is not that of an MDS shard."""
     stem, _, last = name.rpartition(".")
-    codec = last.lower() if last.lower() in CODECS else None
+    spelled = {"zst": "zstd"}.get(last.lower(), last.lower())
+    codec = spelled if spelled in CODECS else None
     raw = StoredFile(stem if codec else name, None)
     if not raw.name.lower().endswith(f".{BINARY}"):
         return None

@@ -28,6 +28,7 @@ from shardfs.formats.shared.columns import row_fields
 from shardfs.formats.shared.features import columns_of
 from shardfs.formats.shared.recent import Recent
 from shardfs.model import NumberedKeys
+from shardfs.registry import suffixes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from shardfs.model import Field, Services
     from shardfs.stores import Entry, Store
 
-SUFFIXES = (".parquet", ".geoparquet", ".gpq")
+SUFFIXES = suffixes_of("parquet")
 
 _VERSION = "parquet footer 1"
 # The key of the schema that Arrow's writers put beside the file's own.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -28,15 +29,37 @@ _SKIPPABLE = b"\x2a\x4d\x18"
 _MAX_SKIPPED = 16
 
 
-def codec_of(blob: Blob) -> str | None:
-    """The codec of a compressed file, None for any other."""
+# What .lzma files begin with: properties, size of the dictionary, size of the content (all bits for unknown), and a
+# byte of the coder that is always 0. The format has no magic number; these are the limits of XZ Utils.
+_LZMA = struct.Struct("<BIQB")
+_LZMA_PROPERTIES, _LZMA_LARGEST, _UNKNOWN = 9 * 5 * 5, 1 << 38, (1 << 64) - 1
+# Brotli has nothing to tell it by: the name must.
+_BROTLI = ".br"
+
+
+def codec_of(blob: Blob, name: str = "") -> str | None:
+    """The codec of a compressed file, None for any other; *name* counts where the content can't tell."""
     at = 0
     for _ in range(_MAX_SKIPPED):
         head = bytes(blob.read(at, _HEAD))
         if head[1:4] != _SKIPPABLE or head[0] & 0xF0 != 0x50:
             break
         at += 8 + int.from_bytes(head[4:8], "little")
-    return next((codec for magic, codec in _MAGIC if head.startswith(magic)), None)
+    found = next((codec for magic, codec in _MAGIC if head.startswith(magic)), None)
+    if found is None and _is_lzma(head):
+        return "xz"
+    return "br" if found is None and name.lower().endswith(_BROTLI) else found
+
+
+def _is_lzma(head: bytes) -> bool:
+    """Whether a file of the format before xz begins so."""
+    if len(head) < _LZMA.size:
+        return False
+    properties, dictionary, size, first = _LZMA.unpack_from(head)
+    step = dictionary & -dictionary  # a power of two, or that and its half
+    is_usual = dictionary == 0xFFFFFFFF or (step and dictionary in (step, 3 * step))
+    is_size = size == _UNKNOWN or size < _LZMA_LARGEST
+    return bool(properties < _LZMA_PROPERTIES and is_usual and is_size and not first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +80,7 @@ class Content:
 def open_content(store: Store, entry: Entry, services: Services) -> Content:
     """The content of the file *entry*, decompressed if it is compressed."""
     blob = store.open(entry.path)
-    stored, codec = blob.size(), codec_of(blob)
+    stored, codec = blob.size(), codec_of(blob, entry.name)
     if codec is None:
         return Content(blob, stored, stored)
     return Content(services.unpack(store, entry, codec), None, stored)

@@ -21,7 +21,7 @@ from shardfs.formats.webdataset.shard import Archive, TarShard, held
 from shardfs.formats.webdataset.wids import INDEX, listed_paths
 from shardfs.model import ShardRef
 from shardfs.names import without_suffix
-from shardfs.registry import FORMATS
+from shardfs.registry import suffixes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from shardfs.model import Services, Shard
     from shardfs.stores import Entry, Store
 
-SUFFIXES = next(row.suffixes for row in FORMATS if row.name == "webdataset")
+SUFFIXES = suffixes_of("webdataset")
 
 # The largest index that is read. A guess: that of a million shards.
 _MAX_INDEX = 64 << 20
@@ -128,7 +128,7 @@ class TarDataset:
     def _known(self, entry: Entry, stored: Blob) -> tuple[str | None, MemberTable | None]:
         """The codec of an archive, and its table if that is known: of a plain one, without a look at the file."""
         table = self._kept(entry, _kind(None), _make_nothing)
-        codec = compression(stored) if table is None else None
+        codec = compression(stored, entry.name) if table is None else None
         return codec, table if codec is None else self._kept(entry, _kind(codec), _make_nothing)
 
     def _kept(self, entry: Entry, what: str, build: Callable[[], bytes]) -> MemberTable | None:
@@ -178,9 +178,9 @@ def _ref(entry: Entry) -> ShardRef:
     return ShardRef(name, entry.path, None, entry.mtime_ns, entry.version)
 
 
-def compression(blob: Blob) -> str | None:
+def compression(blob: Blob, name: str = "") -> str | None:
     """The codec of a compressed file, None for a plain archive."""
-    return None if has_checksum(bytes(blob.read(0, BLOCK))) else codec_of(blob)
+    return None if has_checksum(bytes(blob.read(0, BLOCK))) else codec_of(blob, name)
 
 
 def check_begin(blob: Blob) -> None:

@@ -227,6 +227,7 @@ def test_a_config_text() -> None:
     [
         ("shard.00000.mds", "shard.00000.mds", None),
         ("x.mds.zstd", "x.mds", "zstd"),
+        ("x.mds.zst", "x.mds", "zstd"),
         ("X.MDS.GZ", "X.MDS", "gz"),
         ("shard.00000.mds.snappy", "shard.00000.mds", "snappy"),
     ],

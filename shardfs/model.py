@@ -227,11 +227,30 @@ class Dataset(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """How a source says that its files are to be read, in terms of the readers of `datasets`; nobody has checked it.
+
+    *place* says where that stands, for messages.
+    """
+
+    place: str
+    values: Mapping[str, object]
+
+
+NO_PARAMETERS = Parameters("", {})
+
+
 class Services(Protocol):
     """What a format may ask of the program around it. Caches and budgets stay behind it."""
 
     @property
     def options(self) -> Options: ...
+
+    @property
+    def parameters(self) -> Parameters:
+        """What the source declares of how the files that are opened now are to be read."""
+        ...
 
     def inflate(self, blob: Blob, codec: str, size: int | None, /) -> Blob:
         """The decompressed bytes of *blob*, made as far as they are read.

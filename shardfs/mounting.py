@@ -19,6 +19,7 @@ from shardfs.codecs.inflated import Inflated
 from shardfs.codecs.unpacked import Means, Packed, Unpacked
 from shardfs.errors import NotFound, Unreadable, UsageError, WouldBlock
 from shardfs.journal import Journal
+from shardfs.model import NO_PARAMETERS
 from shardfs.names import without_secrets
 from shardfs.registry import CODECS, INDEXERS, load, source_row
 from shardfs.stores import Entry, stated
@@ -55,6 +56,7 @@ class Workshop:
         remote: CachedStore | None = None,
     ) -> None:
         self.options, self.memory, self.journal, self._remote = options, memory, journal, remote
+        self.parameters = NO_PARAMETERS
         self.index = None if room is None else DiskCache(room, INDEX)
         self._spills = None if room is None else Spills(room)
         self._codecs = {row.name: row for row in CODECS}

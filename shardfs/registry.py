@@ -19,6 +19,7 @@ class Row:
         target: ``module:name`` below the table's package.
         markers: file names of which one makes a folder a candidate (formats).
         suffixes: ends of the file names that are shards (formats) or archives, longest match wins; lower case.
+        parameters: what of the ways to read them a README may declare (formats): `datasets` knows the names.
         lone: suffixes that count only where the user names the file itself, since they are too common (formats).
         schemes: URL schemes (sources).
         sources: a regular expression for the beginning of what it takes, whatever the scheme (sources).
@@ -31,6 +32,7 @@ class Row:
     markers: tuple[str, ...] = ()
     suffixes: tuple[str, ...] = ()
     lone: tuple[str, ...] = ()
+    parameters: frozenset[str] = frozenset()
     schemes: tuple[str, ...] = ()
     sources: str = ""
     extra: str = ""

@@ -10,7 +10,7 @@ from shardfs.cache.memory import Derived, Memory
 from shardfs.codecs.inflated import Inflated
 from shardfs.errors import Corrupt, IsAFolder, NotFound, ShardfsError, WouldBlock
 from shardfs.journal import Journal
-from shardfs.model import Field, Kind, NumberedKeys, Plain, ShardRef
+from shardfs.model import NO_PARAMETERS, Field, Kind, NumberedKeys, Parameters, Plain, ShardRef
 from shardfs.names import to_bytes
 from shardfs.options import Options
 from shardfs.registry import CODECS, load
@@ -87,8 +87,10 @@ class MemoryStore:
 class FakeServices:
     """Services with real codecs and memory, and reports that a test can look at."""
 
-    def __init__(self, options: Options | None = None) -> None:
-        self.options = options or Options()
+    def __init__(
+        self, options: Options | None = None, parameters: Parameters = NO_PARAMETERS
+    ) -> None:
+        self.options, self.parameters = options or Options(), parameters
         self.memory = Memory(self.options.memory_limit)
         self.reports: list[ShardfsError] = []
 

@@ -7,18 +7,22 @@ from glob import has_magic
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from shardfs.errors import NotFound
+from shardfs.errors import NotFound, Unsupported
 from shardfs.registry import FORMATS, Row, load
 from shardfs.stores import stated
 from shardfs.tree.slicing import sliced
 from shardfs.tree.splits import find_splits
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from shardfs.blob import Blob
-    from shardfs.model import Dataset, Format, Services
+    from shardfs.model import Dataset, Format, Parameters, Services
     from shardfs.stores import Entry, Store
+
+
+# What may be declared of files of any kind and says nothing of their rows.
+_ANYWHERE = frozenset({"features"})
 
 
 class SubStore:
@@ -138,11 +142,11 @@ def discover(
                 found.append(Found(kind.open(glance, names, services), store, indexed=True))
                 names = [name for name in names if not found[-1].dataset.owns(name)]
     if indexed and not found:
-        found = _in_splits(store, names, services, files)
+        found = list(_Splitting(store, services).found(names, files))
         claimed = {f"{f.base}/{ref.file}".lstrip("/") for f in found for ref in f.dataset.shards}
         names = [name for name in names if name not in claimed]
     rest = _by_suffix(glance, names, services, named=named)
-    found += [Found(dataset, store) for dataset in rest]
+    found += [Found(dataset, store) for _, dataset in rest]
     rank, world = services.options.rank, services.options.world
     return [one._replace(dataset=sliced(one.dataset, rank, world)) for one in found]
 
@@ -154,39 +158,73 @@ def _is_marked(row: Row, names: Sequence[str]) -> bool:
     return any(marker in names for marker in plain) or any(fnfilter(names, p) for p in patterns)
 
 
-def _in_splits(
-    store: Store, names: Sequence[str], services: Services, files: Sequence[str] | None
-) -> list[Found]:
-    """The datasets in the splits of the source."""
-    chosen, others = find_splits(store, names, services, files)
-    alone = len({split.config for split in chosen}) == 1
-    found = []
-    for split in (*chosen, *others):
-        for base, paths in groupby(split.files, key=lambda path: path.rpartition("/")[0]):
-            part = SubStore(store, base) if base else store
-            here = [path.rpartition("/")[2] for path in paths]
-            where = split.folder(alone=alone)
-            datasets = _by_suffix(part, here, services, named=True)
-            is_shown = split in chosen
-            found += [Found(dataset, part, base, where, shown=is_shown) for dataset in datasets]
-    return found
+class _Splitting:
+    """Looks for the datasets in the splits of a source."""
+
+    def __init__(self, store: Store, services: Services) -> None:
+        self._store, self._services = store, services
+        self._folders: dict[str, tuple[Store, Mapping[str, Entry]]] = {}
+
+    def found(self, names: Sequence[str], files: Sequence[str] | None) -> Iterator[Found]:
+        chosen, others = find_splits(self._store, names, self._services, files)
+        alone = len({split.config for split in chosen}) == 1
+        unknown: dict[tuple[str, str], list[str]] = {}
+        for is_shown, split in [*((True, s) for s in chosen), *((False, s) for s in others)]:
+            services = _Declared(self._services, split.parameters)
+            for base, paths in groupby(split.files, key=lambda path: path.rpartition("/")[0]):
+                where = split.folder(alone=alone)
+                part, here = self._part(base, list(paths))
+                for row, dataset in _by_suffix(part, here, services, named=True):
+                    yield Found(dataset, part, base, where, shown=is_shown)
+                    for name in split.parameters.values.keys() - row.parameters - _ANYWHERE:
+                        places = unknown.setdefault((row.name, name), [])
+                        places.append(split.parameters.place)
+        self._tell(unknown)
+
+    def _part(self, base: str, paths: Sequence[str]) -> tuple[Store, Sequence[str]]:
+        """The folder *base*, in which just the files at *paths* are listed, and their names."""
+        if base not in self._folders:
+            part = SubStore(self._store, base) if base else self._store
+            self._folders[base] = part, {entry.name: entry for entry in part.list()}
+        part, there = self._folders[base]
+        names = [path.rpartition("/")[2] for path in paths]
+        # Splits may be many, with all their files in one folder.
+        return Glance(part, [there[name] for name in names if name in there]), names
+
+    def _tell(self, unknown: Mapping[tuple[str, str], Sequence[str]]) -> None:
+        """Report parameters that nobody knows, each once."""
+        for (kind, name), places in sorted(unknown.items()):
+            more = f" (and {len(set(places)) - 1} more configs)" if len(set(places)) > 1 else ""
+            self._services.report(
+                Unsupported(
+                    f"{places[0]}{more}: {name[:99]!r} is no parameter that is known for {kind};"
+                    " files are read as if it were not there"
+                )
+            )
+
+
+class _Declared:
+    """Services for files of which the source declares how they are to be read."""
+
+    def __init__(self, services: Services, parameters: Parameters) -> None:
+        self.options, self.parameters = services.options, parameters
+        self.inflate, self.unpack, self.derive = services.inflate, services.unpack, services.derive
+        self.remember, self.report = services.remember, services.report
 
 
 def _by_suffix(
     store: Store, names: Sequence[str], services: Services, *, named: bool
-) -> list[Dataset]:
+) -> Iterator[tuple[Row, Dataset]]:
     """Datasets of the files that end in a suffix of a format; the longest suffix decides."""
     groups: dict[str, tuple[Row, list[str]]] = {}
     for name in names:
         row = None if name.startswith(".") else _row(name.lower(), named=named)
         if row is not None:
             groups.setdefault(row.name, (row, []))[1].append(name)
-    datasets: list[Dataset] = []
     for row, files in groups.values():
         kind: type[Format] = load("formats", row)
         if kind.detect(store, files):
-            datasets.append(kind.open(store, files, services))
-    return datasets
+            yield row, kind.open(store, files, services)
 
 
 def _row(name: str, *, named: bool) -> Row | None:

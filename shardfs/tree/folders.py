@@ -244,7 +244,7 @@ class FolderSpace(NoLinks):
         """A new folder that is called *shown*, and *name* in the source."""
         path = f"{above.path}/{shown}" if above.path else shown
         store = SubStore(above.store, name) if entry is not None and above.store else None
-        handed = owners.below(name)
+        handed = owners.below(name) if entry is not None else ()
         mtime_ns = entry.mtime_ns if entry is not None else above.mtime_ns
         with self._lock:
             self._folders.append(Folder(path, store, mtime_ns, False, tuple(placed), handed))

@@ -11,6 +11,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from shardfs.model import NO_PARAMETERS, Parameters
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
@@ -98,11 +100,12 @@ _FAVOURITES = (".parquet", ".lance", ".vortex", ".arrow", ".jsonl", ".json", ".c
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A split of a config, and the paths of its files in order."""
+    """A split of a config, the paths of its files in order, and how these are to be read."""
 
     config: str
     name: str
     files: tuple[str, ...]
+    parameters: Parameters = NO_PARAMETERS
 
     def folder(self, *, alone: bool) -> tuple[str, ...]:
         """Where it stands in the tree; *alone*: its config is the only one, which then is no folder."""

@@ -9,7 +9,8 @@ from shardfs.errors import NotFound
 from shardfs.options import Options
 from shardfs.stores import Entry
 from shardfs.tree.archives import WithArchives
-from shardfs.tree.splits import find_splits, matching, split_order
+from shardfs.tree.patterns import Walk
+from shardfs.tree.splits import find_splits, split_order
 from tests.fakes import FakeServices, MemoryStore
 
 if TYPE_CHECKING:
@@ -192,7 +193,7 @@ def test_yaml_that_can_not_be_read_is_reported_and_runs_nothing(yaml: str) -> No
 )
 def test_patterns(pattern: str, files: list[str]) -> None:
     more = dict.fromkeys(["c/config.json", "c/README.md", "c/x.json", "c/__x/y.json"], b"")
-    assert matching(MemoryStore(FILES | more), pattern) == files
+    assert Walk(MemoryStore(FILES | more)).matching(pattern) == files
 
 
 def test_the_order_of_a_dataset_dict() -> None:

@@ -3,6 +3,7 @@
     ShardfsError (EIO)
     +-- Corrupt (EIO)          stored bytes contradict the format; reading again will not help
     |   +-- TooLarge (EIO)     more bytes than the limits allow
+    |   +-- Spoilt (EIO)       a copy in the disk cache is not what was written; nobody outside of the caches sees it
     +-- Unreadable (EIO)       the source could not be read now; reading again may help
     +-- Unsupported (EIO)      a variant of a format that shardfs does not read
     +-- MissingPackage (EIO)   the data needs an extra that is not installed
@@ -62,6 +63,10 @@ class Corrupt(ShardfsError):
 
 class TooLarge(Corrupt):
     """Data that would take more bytes than the limits allow."""
+
+
+class Spoilt(Corrupt):
+    """A copy in the disk cache that is not what was written. It is gone from there: who asks anew has it made anew."""
 
 
 class Unreadable(ShardfsError):

@@ -281,7 +281,8 @@ class Services(Protocol):
 
         They are kept in the index cache on disk, under the file's place and version and under
         *what*, which names and numbers the layout of the bytes, so that a shardfs with another
-        layout does not take them for its own.
+        layout does not take them for its own. *build* may raise Spoilt to say that it can't compute
+        them; so do reads of what turns out to be damaged then.
         """
         ...
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from dataclasses import replace
@@ -10,14 +11,15 @@ from glob import has_magic
 from typing import TYPE_CHECKING, cast
 from weakref import WeakValueDictionary
 
-from shardfs.blob import Bytes, may_wait
-from shardfs.cache.disk import INDEX, DiskCache, Room, default_folder
+from shardfs.cache import trust
+from shardfs.cache.disk import BLOCKS, INDEX, UNPACKED, DiskCache, Room, default_folder
 from shardfs.cache.memory import Derived, Memory
+from shardfs.cache.remembered import remembered
 from shardfs.cache.remote import cached
 from shardfs.cache.spill import Spills
 from shardfs.codecs.inflated import Inflated
 from shardfs.codecs.unpacked import Means, Packed, Unpacked
-from shardfs.errors import NotFound, Unreadable, UsageError, WouldBlock
+from shardfs.errors import NotFound, Unreadable, UsageError
 from shardfs.journal import Journal
 from shardfs.model import NO_PARAMETERS
 from shardfs.names import without_secrets
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
     from shardfs.errors import ShardfsError
     from shardfs.options import Options
     from shardfs.stores import RemoteStore, Store
+
+log = logging.getLogger("shardfs")
 
 # The most bytes of a compressed file that are decompressed and held together. A guess: 60 ms of zstd.
 _LARGEST_PIECE = 64 << 20
@@ -119,14 +123,7 @@ class Workshop:
         if self.index is None or not entry.version:
             return Derived(build, self.memory)
         key = f"{store.url}/{entry.path}\0{entry.version}\0{what}"
-        kept = None if self.options.rebuild_index else self.index.get(key)
-        if kept is None:
-            if not may_wait():
-                raise WouldBlock  # what is built is written to a disk
-            content = build()
-            self.index.put(key, content)
-            kept = self.index.get(key) or Bytes(content)
-        return kept
+        return remembered(self.index, key, build, is_fresh=self.options.rebuild_index)
 
     def report(self, error: ShardfsError, /) -> None:
         self.journal.note(error)
@@ -241,7 +238,13 @@ def _is_offline() -> bool:
 def _room(options: Options) -> Room | None:
     if not options.disk_cache:
         return None
-    return Room(options.cache_dir or default_folder(), options.cache_size)
+    folder = options.cache_dir or default_folder()
+    trust.make(folder)
+    fault = trust.distrust(folder, (INDEX, UNPACKED, BLOCKS))
+    if fault:
+        log.warning("the disk cache %s is not used: %s", folder, fault)
+        return None
+    return Room(folder, options.cache_size)
 
 
 def open_source(source: str, options: Options) -> tuple[Store, Sequence[str]]:

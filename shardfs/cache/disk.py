@@ -2,7 +2,8 @@
 
 A file is named by a hash of what it is about, so that a replaced shard (another version) never meets what was kept of
 the old one. Files appear whole (written aside, then renamed) and may vanish at any time: several mounts share a cache,
-and a person may empty it. One that can't be written is used as far as it can be read.
+and a person may empty it. One that can't be written is used as far as it can be read. Files are believed by their
+checksums (sums.py), and only where nobody else can write (trust.py).
 """
 
 from __future__ import annotations
@@ -13,16 +14,14 @@ import hashlib
 import logging
 import os
 import re
-import struct
 import tempfile
 import threading
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shardfs.blob import Slice
-from shardfs.errors import Unreadable
-from shardfs.localfile import LocalFile
+from shardfs.cache.sums import Sums, open_sealed, seal_size
+from shardfs.errors import Spoilt
 from shardfs.names import to_bytes
 
 if TYPE_CHECKING:
@@ -39,9 +38,6 @@ UNFINISHED = ".new-"
 """How names of files begin that are not whole yet; whoever writes one has a lock on it."""
 
 _OURS = re.compile(rf"[0-9a-f]{{64}}|{re.escape(UNFINISHED)}.*")
-# magic, hash of the key, length of the content: a file that was cut by a full disk or a crash is not taken for whole.
-_HEAD = struct.Struct("<8s32sQ")
-_MAGIC = b"shardfs1"
 # Parts of the limit: a clean-up begins when less than this is free, and goes on until that much is.
 _SCARCE, _ROOMY = 40, 10
 # Part of the free room that one mount fills before it looks again what others did meanwhile.
@@ -128,36 +124,44 @@ class DiskCache:
         self._lock = threading.Lock()
 
     def get(self, key: str) -> Blob | None:
-        """What is kept under *key*, None where nothing is. May wait for the disk."""
-        digest = digest_of(key)
-        place = f"{self._folder}/{digest.hex()}"
+        """What is kept under *key*, None where nothing is, or something else than was put. May wait for the disk.
+
+        Where it is very long, only reads find that out: they raise Spoilt.
+        """
+        content = open_sealed(*self._place(key))
         try:
-            blob = LocalFile(place, "disk cache")
-            size = blob.size() - _HEAD.size
-            if size < 0 or blob.read(0, _HEAD.size) != _HEAD.pack(_MAGIC, digest, size):
-                return None
-            with contextlib.suppress(PermissionError):
-                os.utime(place)  # used now
-        except (OSError, Unreadable):
+            if content is not None:
+                content.check()
+        except Spoilt:
             return None
-        return Slice(blob, _HEAD.size, size)
+        return content
+
+    def get_parts(self, key: str) -> Blob | None:
+        """What is kept under *key*; reads of damaged parts of it raise Spoilt, the others are right."""
+        return open_sealed(*self._place(key), in_parts=True)
 
     def has(self, key: str) -> bool:
         """Whether something seems to be kept under *key*."""
-        return os.path.exists(f"{self._folder}/{digest_of(key).hex()}")
+        return os.path.exists(self._place(key)[0])
 
     def put(self, key: str, *content: bytes | bytearray | memoryview) -> None:
         """Keep *content*, unless it can't be: a cache that fails costs time, not answers."""
-        digest, length = digest_of(key), sum(map(len, content))
+        (place, digest), length = self._place(key), sum(map(len, content))
         try:
-            with self._room.reserved(_HEAD.size + length):
+            with self._room.reserved(length + seal_size(length)):
                 self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-                head = _HEAD.pack(_MAGIC, digest, length)
-                self._write(self._folder / digest.hex(), head, *content)
+                sums = Sums()
+                for part in content:
+                    sums.add(part)
+                self._write(place, *content, sums.seal(digest))
         except NoRoom:
             return
         except OSError as error:
             self._warn(error)
+
+    def _place(self, key: str) -> tuple[str, bytes]:
+        digest = digest_of(key)
+        return f"{self._folder}/{digest.hex()}", digest
 
     def _warn(self, error: OSError) -> None:
         with self._lock:
@@ -165,7 +169,7 @@ class DiskCache:
         if is_first:
             log.warning("disk cache %s: %s; going on without", self._folder, error.strerror)
 
-    def _write(self, place: Path, *parts: bytes | bytearray | memoryview) -> None:
+    def _write(self, place: str, *parts: bytes | bytearray | memoryview) -> None:
         descriptor, aside = tempfile.mkstemp(dir=self._folder, prefix=UNFINISHED)
         try:
             with os.fdopen(descriptor, "wb") as file:

@@ -6,7 +6,6 @@ many (ext4); each of the others is one of its own.
 
 from __future__ import annotations
 
-import zlib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -22,7 +21,6 @@ BLOCK = 128 << 10
 
 # Blocks of a group: 1 MiB.
 _GROUP = 8
-_SUM = 4
 
 
 class Kept:
@@ -39,9 +37,8 @@ class Kept:
     def get(self, number: int) -> memoryview | None:
         """A block, if it is kept and is what was kept: a power failure may have left something else."""
         place = number % _GROUP
-        members = min(_GROUP, self._count - (number - place))
-        return self._read(self._group(number), number, place, members) or self._read(
-            self._block(number), number, 0, 1
+        return self._read(self._group(number), number, place) or self._read(
+            self._block(number), number, 0
         )
 
     @contextmanager
@@ -57,24 +54,21 @@ class Kept:
         """Keep blocks that follow one another within a group: as one file if there are no others in it."""
         is_end = first + len(blocks) == self._count
         if first % _GROUP == 0 and len(blocks) > 1 and (len(blocks) == _GROUP or is_end):
-            self._disk.put(self._group(first), b"".join(map(_sum, blocks)), *blocks)
+            self._disk.put(self._group(first), *blocks)
             return
         for number, data in enumerate(blocks, first):
-            self._disk.put(self._block(number), _sum(data), data)
+            self._disk.put(self._block(number), data)
 
-    def _read(self, key: str, number: int, place: int, members: int) -> memoryview | None:
-        """The block *number*, which is at *place* among the *members* of a file."""
-        kept = self._disk.get(key)
-        begin = members * _SUM
+    def _read(self, key: str, number: int, place: int) -> memoryview | None:
+        """The block *number*, which is at *place* among those of a file."""
+        kept = self._disk.get_parts(key)
         length = min(BLOCK, self._size - number * BLOCK)
-        if kept is None or kept.size() < begin + place * BLOCK + length:
+        if kept is None or kept.size() < place * BLOCK + length:
             return None
         try:
-            data = kept.read(begin + place * BLOCK, length)
-            check = kept.read(place * _SUM, _SUM)
+            return kept.read(place * BLOCK, length)
         except ShardfsError:
             return None
-        return data if check == _sum(data) else None
 
     def _group(self, number: int) -> str:
         return f"{self._key}\0group {number // _GROUP:x}"
@@ -103,7 +97,3 @@ class Writer:
         blocks, self._blocks = self._blocks, []
         if blocks:
             self._kept.put(self._first, blocks)
-
-
-def _sum(data: bytearray | memoryview) -> bytes:
-    return zlib.crc32(data).to_bytes(_SUM, "little")

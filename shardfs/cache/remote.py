@@ -18,7 +18,7 @@ from shardfs.cache.disk import BLOCKS, INDEX, DiskCache
 from shardfs.cache.once import Once
 from shardfs.cache.readahead import Shares
 from shardfs.cache.workers import Workers
-from shardfs.errors import IsAFolder, NotFound, Unreadable
+from shardfs.errors import IsAFolder, NotFound, Spoilt, Unreadable
 from shardfs.names import to_bytes
 from shardfs.stores import Entry
 
@@ -226,7 +226,10 @@ class CachedStore:
     def _kept(self, key: str) -> bytes:
         """What was remembered, nothing where nothing was."""
         kept = self._index.get(key) if self._index is not None else None
-        return b"" if kept is None else bytes(read_all(kept))
+        try:
+            return b"" if kept is None else bytes(read_all(kept))
+        except Spoilt:
+            return b""
 
     def _remember(self, key: str, before: bytes, content: bytes) -> None:
         if self._index is not None and content != before:

@@ -9,23 +9,17 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import struct
 import tempfile
 import weakref
 from typing import TYPE_CHECKING
 
-from shardfs.blob import Slice
 from shardfs.cache.disk import UNFINISHED, UNPACKED, NoRoom, digest_of
-from shardfs.errors import Unreadable
+from shardfs.cache.sums import Sums, open_sealed
 from shardfs.localfile import LocalFile
 
 if TYPE_CHECKING:
     from shardfs.blob import Blob
     from shardfs.cache.disk import Room
-
-# magic, hash of the key, length of the content before it.
-_TAIL = struct.Struct("<8s32sQ")
-_MAGIC = b"shardfs1"
 
 
 class Spills:
@@ -36,18 +30,11 @@ class Spills:
         self._unfinished: weakref.WeakSet[Spill] = weakref.WeakSet()
 
     def get(self, key: str) -> Blob | None:
-        """The whole content that is kept under *key*, None where there is none. May wait for the disk."""
-        place, digest = self._place(key)
-        try:
-            blob = LocalFile(place, "disk cache")
-            size = blob.size() - _TAIL.size
-            if size < 0 or blob.read(size, _TAIL.size) != _TAIL.pack(_MAGIC, digest, size):
-                return None
-            with contextlib.suppress(PermissionError):
-                os.utime(place)  # used now
-        except (OSError, Unreadable):
-            return None
-        return Slice(blob, 0, size)
+        """The whole content that is kept under *key*, None where there is none. May wait for the disk.
+
+        Its reads raise Spoilt where it is not what was written.
+        """
+        return open_sealed(*self._place(key))
 
     def create(self, key: str) -> Spill:
         """A new file for *key*. Raises NoRoom."""
@@ -78,7 +65,8 @@ class Spill:
         self._descriptor, self._aside = tempfile.mkstemp(dir=folder, prefix=UNFINISHED)
         self._remove = weakref.finalize(self, _remove, self._descriptor, self._aside)
         fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        self._reading = _Growing(self._aside)
+        self._reading, self._sums = _Growing(self._aside), Sums()
+        self._whole: Blob | None = None
 
     @property
     def size(self) -> int:
@@ -100,19 +88,23 @@ class Spill:
         except NoRoom:
             self.discard()
             raise
+        self._sums.add(data)
         self._reading.grow(len(data))
 
     def read(self, offset: int, length: int) -> memoryview:
-        """Bytes that were written. Obeys ``no_wait``."""
-        return self._reading.read(offset, length)
+        """Bytes that were written. Obeys ``no_wait``. Raises Spoilt where they are others by now."""
+        return (self._whole or self._reading).read(offset, length)
 
     def finish(self) -> None:
         """Keep what was written as the whole content. It can be read on, even where keeping it fails."""
         with contextlib.suppress(OSError):
-            os.write(self._descriptor, _TAIL.pack(_MAGIC, self._digest, self.size))
+            seal = self._sums.seal(self._digest)
+            while seal:
+                seal = seal[os.write(self._descriptor, seal) :]
             # A name that outlives a power failure must not stand for bytes that do not.
             os.fdatasync(self._descriptor)
             os.replace(self._aside, self._place)
+            self._whole = open_sealed(self._place, self._digest)
         self.discard()
 
     def discard(self) -> None:

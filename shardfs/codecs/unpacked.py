@@ -12,7 +12,7 @@ from shardfs.cache.disk import NoRoom
 from shardfs.codecs.pieces import VERSION, Pieced, Unsuited
 from shardfs.codecs.replayed import Replayed
 from shardfs.codecs.spilled import Spilled
-from shardfs.errors import ShardfsError, WouldBlock
+from shardfs.errors import ShardfsError, Spoilt, Unreadable, WouldBlock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # A guess: what comes to more than this many times its size, and to more than a chunk may, is a bomb.
 _MAX_RATIO = 256
+# How often what was kept of a file may turn out to be damaged.
+_MAX_RENEWALS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +72,10 @@ class Unpacked:
     """
 
     def __init__(self, packed: Packed, means: Means) -> None:
-        ways = (_by_whole_content, _by_pieces, _by_spilling, _by_replaying)
-        self._ways = [partial(way, packed, means) for way in ways]
+        self._all_ways = [partial(way, packed, means) for way in _WAYS]
+        self._ways = list(self._all_ways)
         self._way: Blob | None = None
+        self._renewals = _MAX_RENEWALS
         self._lock = threading.Lock()
 
     def size(self) -> int:
@@ -82,6 +85,8 @@ class Unpacked:
                 return way.size()
             except Unsuited as error:
                 way = self._leave(way, str(error))
+            except Spoilt:
+                way = self._renew(way)
 
     def read(self, offset: int, length: int, /) -> memoryview:
         way = self._way or self._leave(None)
@@ -90,6 +95,8 @@ class Unpacked:
                 return way.read(offset, length)
             except Unsuited as error:
                 way = self._leave(way, str(error))
+            except Spoilt:
+                way = self._renew(way)
 
     def _leave(self, left: Blob | None, why: str = "") -> Blob:
         """The way behind *left*, chosen by one thread for all."""
@@ -105,6 +112,20 @@ class Unpacked:
                     why = str(error)
                 del self._ways[0]
             return self._way
+
+    def _renew(self, left: Blob) -> Blob:
+        """The first of all ways that fits now: what was kept of the file on disk was damaged, and is gone."""
+        if not may_wait():
+            raise WouldBlock
+        with self._lock:
+            if self._way is left:
+                if not self._renewals:  # what is written can't be read, time and again
+                    raise Unreadable(
+                        "the disk cache loses what is written (--no-disk-cache does without)"
+                    )
+                self._renewals -= 1
+                self._way, self._ways = None, list(self._all_ways)
+        return self._leave(None)
 
 
 def _by_whole_content(packed: Packed, means: Means, _: str) -> Blob:
@@ -155,6 +176,9 @@ def _by_replaying(packed: Packed, means: Means, why: str) -> Blob:
     error.places.append(packed.name)
     means.report(error)
     return Replayed(packed.blob, packed.codec, memory=means.memory, limit=_limit(packed, means))
+
+
+_WAYS = (_by_whole_content, _by_pieces, _by_spilling, _by_replaying)
 
 
 def _limit(packed: Packed, means: Means) -> int:

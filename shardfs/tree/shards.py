@@ -6,8 +6,8 @@ import contextlib
 import threading
 from bisect import bisect_right
 from collections import OrderedDict
-from functools import partial
-from typing import TYPE_CHECKING
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from shardfs.blob import Blob, Bytes, may_wait
 from shardfs.errors import (
@@ -16,6 +16,7 @@ from shardfs.errors import (
     NotAFolder,
     NotFound,
     ShardfsError,
+    Spoilt,
     Unreadable,
     Unsupported,
     WouldBlock,
@@ -37,7 +38,7 @@ from shardfs.tree.nodes import Attr, Listed, NoLinks, Type
 from shardfs.tree.records import KnownRecords, OpenShard
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from shardfs.cache.disk import DiskCache
     from shardfs.journal import Journal
@@ -50,6 +51,26 @@ CONTROL_NAME = ".shardfs.json"
 
 # Open shards hold a file descriptor and a little memory each; more than this many are never in use at once.
 _OPEN_SHARDS = 256
+
+
+_T = TypeVar("_T")
+_P = ParamSpec("_P")
+
+
+def _twice(
+    method: Callable[Concatenate[ShardSpace, Ino, _P], _T], /
+) -> Callable[Concatenate[ShardSpace, Ino, _P], _T]:
+    """Do it again with the shard opened anew, where what was kept of it on disk turns out to be damaged."""
+
+    @wraps(method)
+    def heal(self: ShardSpace, ino: Ino, /, *args: _P.args, **named: _P.kwargs) -> _T:
+        try:
+            return method(self, ino, *args, **named)
+        except Spoilt:
+            self._forget(ino)
+            return method(self, ino, *args, **named)
+
+    return heal
 
 
 class ShardSpace(NoLinks):
@@ -154,6 +175,8 @@ class ShardSpace(NoLinks):
                 result = OpenShard(
                     shard, ref, self._presenter, self._options, memory, self._known, places
                 )
+        except Spoilt:
+            raise
         except ShardfsError as error:
             if isinstance(error, NotFound):  # what is listed can't be said not to be there
                 error = Unreadable(error.message).at(*error.places)
@@ -210,8 +233,14 @@ class ShardSpace(NoLinks):
             if isinstance(shard, OpenShard):
                 shard.shard.close()
 
+    def _forget(self, ino: Ino) -> None:
+        """Have a shard opened anew: what was kept of it on disk is damaged, and gone."""
+        with self._lock:
+            self._open.pop(split_shard(ino)[0], None)
+
     # --- nodes ---
 
+    @_twice
     def attr(self, ino: Ino, /) -> Attr:
         number, place = split_shard(ino)
         if not place:
@@ -220,6 +249,7 @@ class ShardSpace(NoLinks):
         record, field = shard.places.unpack(place)
         return self._attr(number, shard, record, field)
 
+    @_twice
     def lookup(self, parent: Ino, name: str, /) -> Attr:
         number, shard, folder = self._folder(parent)
         with located(shard.ref.file):
@@ -233,6 +263,15 @@ class ShardSpace(NoLinks):
             return self._attr(number, shard, *found)
 
     def scan(self, ino: Ino, start: int, /) -> Iterator[Listed]:
+        try:
+            for listed in self._scan(ino, start):
+                start = listed.cookie
+                yield listed
+        except Spoilt:
+            self._forget(ino)
+            yield from self._scan(ino, start)
+
+    def _scan(self, ino: Ino, start: int) -> Iterator[Listed]:
         number, shard, folder = self._folder(ino)
         with located(shard.ref.file):
             last = SHARD_ROOT
@@ -242,6 +281,7 @@ class ShardSpace(NoLinks):
                     last = record
                 yield Listed(cookie, name, self._attr(number, shard, record, field))
 
+    @_twice
     def open(self, ino: Ino, /) -> Blob:
         number, place = split_shard(ino)
         shard = self.shard(number)
@@ -283,6 +323,8 @@ class ShardSpace(NoLinks):
         file = shard.file(record, field)
         try:
             return file.blob.size()
+        except Spoilt:
+            raise
         except ShardfsError as error:
             self._journal.note(error.at(shard.ref.file, f"record {record}", file.name))
             return 0

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from shardfs.blob import read_exactly
-from shardfs.errors import Corrupt, TooLarge, Unsupported
+from shardfs.errors import Corrupt, Spoilt, TooLarge, Unsupported
 from shardfs.formats.shared.compressed import open_content
 from shardfs.formats.shared.media import with_media
 from shardfs.formats.text.row_digits import foretold
@@ -90,18 +90,14 @@ class TextFile:
         self.services.report(error)
 
 
-class _NothingKeptError(Exception):
-    """There is no table yet."""
-
-
 def _make_nothing() -> bytes:
-    raise _NothingKeptError
+    raise Spoilt("nothing is kept")
 
 
 def _kept(remember: Callable[[Callable[[], bytes]], Blob]) -> Table | None:
     try:
         return Table.load(remember(_make_nothing))
-    except (_NothingKeptError, Corrupt):
+    except Corrupt:
         return None
 
 

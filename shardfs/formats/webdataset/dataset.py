@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from shardfs.blob import read_all
-from shardfs.errors import Corrupt, NotAFolder, NotFound, TooLarge
+from shardfs.errors import Corrupt, NotAFolder, NotFound, Spoilt, TooLarge
 from shardfs.formats.shared.compressed import codec_of
 from shardfs.formats.webdataset.header import BLOCK, END, has_checksum
 from shardfs.formats.webdataset.indexes import Indexes, table_of
@@ -135,7 +135,7 @@ class TarDataset:
         """A table that was made before or can be made without a scan."""
         try:
             return held(self._services.remember(self._store, entry, what, build))
-        except (_NothingMadeError, Corrupt):
+        except Corrupt:
             return None
 
     def _by_index(self, entry: Entry, archive: Blob) -> MemberTable | None:
@@ -165,12 +165,8 @@ def _kind(codec: str | None) -> str:
     return LAYOUT if codec is None else f"{LAYOUT} {codec}"
 
 
-class _NothingMadeError(Exception):
-    """There is no table yet, and none is to be made here."""
-
-
 def _make_nothing() -> bytes:
-    raise _NothingMadeError
+    raise Spoilt("nothing is kept")
 
 
 def _ref(entry: Entry) -> ShardRef:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LIMIT = 10_000
-# The header of a file: magic, hash, length.
+# In a file of no content: magic, hash, length.
 HEAD = 48
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 LIMIT = 100_000
 # What a finished file has behind its content.
-TAIL = 48
+TAIL = 56
 
 
 @pytest.fixture

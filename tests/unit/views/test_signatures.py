@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import struct
@@ -176,7 +177,7 @@ def _tar() -> bytes:
 def _sqlite() -> bytes:
     import sqlite3
 
-    with sqlite3.connect(":memory:") as connection:
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
         connection.execute("create table t (x)")
         return (
             bytes(connection.serialize())

@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from shardfs.blob import Bytes, read_all
 from shardfs.formats.arrow.shard import TableShard
-from shardfs.formats.shared.arrow.batches import RowIndex, index_any, stream_start
-from shardfs.formats.shared.arrow.ipc import IpcStream
+from shardfs.formats.shared.arrow.batches import RowIndex, index_any
+from shardfs.formats.shared.arrow.ipc import IpcTable
 from shardfs.formats.shared.columns import Budget
 from shardfs.views.present import Presenter
 from tests.fakes import FakeServices
@@ -31,10 +31,10 @@ def encoded(
     return bytes(sink.getvalue().to_pybytes())
 
 
-def opened(data: bytes | Blob) -> IpcStream:
+def opened(data: bytes | Blob) -> IpcTable:
     blob = Bytes(data) if isinstance(data, bytes) else data
     index = RowIndex(Bytes(index_any(blob)))
-    return IpcStream(blob, FakeServices(), start=stream_start(blob), index=index)
+    return IpcTable(blob, FakeServices(), index)
 
 
 def values(data: bytes, column: int = 0) -> list[Any]:

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from shardfs.blob import Bytes, read_all
 from shardfs.errors import ShardfsError
 from shardfs.formats.arrow.shard import TableShard
-from shardfs.formats.shared.arrow.batches import RowIndex, index_any, stream_start
-from shardfs.formats.shared.arrow.ipc import IpcFile, IpcStream
+from shardfs.formats.shared.arrow.batches import RowIndex, index_any
+from shardfs.formats.shared.arrow.ipc import IpcFile, IpcTable
 from shardfs.formats.shared.columns import Budget
 from shardfs.formats.shared.jsontext import compact
 from shardfs.model import Array, Encoded, Items, Plain, Scalar
@@ -177,10 +177,10 @@ def encoded(
     return bytes(sink.getvalue().to_pybytes())
 
 
-def opened(data: bytes) -> IpcStream:
+def opened(data: bytes) -> IpcTable:
     blob = Bytes(data)
     index = RowIndex(Bytes(index_any(blob)))
-    return IpcStream(blob, FakeServices(), start=stream_start(blob), index=index)
+    return IpcTable(blob, FakeServices(), index)
 
 
 def agree(got: Any, expected: Any, type_: pa.DataType) -> bool:

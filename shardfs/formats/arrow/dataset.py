@@ -19,9 +19,8 @@ from shardfs.errors import (
     located,
 )
 from shardfs.formats.arrow.saved import INFO, LEFTOVER, STATE, is_state, parse_state
-from shardfs.formats.arrow.shard import MappedShard, TableShard, is_mapping, open_stream
-from shardfs.formats.shared.arrow.batches import stream_start
-from shardfs.formats.shared.arrow.message import read_schema
+from shardfs.formats.arrow.shard import MappedShard, TableShard, is_mapping, open_table
+from shardfs.formats.shared.arrow.batches import schema_of_any
 from shardfs.formats.shared.features import info_features
 from shardfs.formats.shared.jsontext import parse, parse_object
 from shardfs.model import ShardRef
@@ -91,8 +90,8 @@ class _Described:
         return info_features(self._info)
 
     def _table(self, entry: Entry) -> TableShard:
-        stream = open_stream(self._store, entry, self._services)
-        return TableShard(stream, self._features, self._services)
+        table = open_table(self._store, entry, self._services)
+        return TableShard(table, self._features, self._services)
 
 
 class ArrowDataset(_Described):
@@ -115,8 +114,7 @@ class ArrowDataset(_Described):
         if not _CACHED.fullmatch(name):
             return _UNFINISHED.fullmatch(name) is not None
         with contextlib.suppress(ShardfsError):  # that shard says so
-            blob = self._store.open(name)
-            return is_mapping(read_schema(blob, stream_start(blob))[0])
+            return is_mapping(schema_of_any(self._store.open(name)))
         return False
 
     def open_shard(self, index: int, /) -> Shard:
@@ -152,7 +150,7 @@ class SavedDataset(_Described):
         if not self._state.indices:
             return self._table(self._entry(self._state.files[index]))
         mappings = [
-            open_stream(self._store, self._entry(file), self._services)
+            open_table(self._store, self._entry(file), self._services)
             for file in self._state.indices
         ]
         tables = [self._table(self._entry(file)) for file in self._state.files]

@@ -8,8 +8,9 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from shardfs.errors import Corrupt, Unsupported
-from shardfs.formats.shared.arrow.batches import VERSION, Ending, RowIndex, index_any, stream_start
-from shardfs.formats.shared.arrow.ipc import IpcStream
+from shardfs.formats.shared.arrow.batches import VERSION, Ending, RowIndex, index_any
+from shardfs.formats.shared.arrow.ipc import IpcTable
+from shardfs.formats.shared.arrow.message import is_file
 from shardfs.formats.shared.arrow.types import Type
 from shardfs.formats.shared.columns import row_fields
 from shardfs.formats.shared.features import columns_of
@@ -24,25 +25,31 @@ if TYPE_CHECKING:
     from shardfs.stores import Entry, Store
 
 _FEATHER_1 = b"FEA1"
+# The longest mark at the end of a stream.
+_END = 8
 
 
-def open_stream(store: Store, entry: Entry, services: Services) -> IpcStream:
+def open_table(store: Store, entry: Entry, services: Services) -> IpcTable:
     """The Arrow data in a file. Raises Corrupt, Unsupported."""
     blob = store.open(entry.path)
     if blob.read(0, len(_FEATHER_1)) == _FEATHER_1:
-        raise Unsupported("is Feather of version 1, which Arrow left behind in 2020")
+        raise Unsupported(
+            "is Feather of version 1, which is not supported: "
+            "pyarrow.feather reads it, and writes version 2"
+        )
     index = RowIndex(services.remember(store, entry, VERSION, partial(index_any, blob)))
-    stream = IpcStream(blob, services, start=stream_start(blob), index=index)
+    table = IpcTable(blob, services, index)
     fault = _fault(index, blob)
     if fault:
         services.report(Corrupt(fault).at(entry.path))
-    return stream
+    return table
 
 
 def _fault(index: RowIndex, blob: Blob) -> str:
     """What is wrong with the end of a stream, "" where nothing is."""
     if index.ending == Ending.MARK:
-        return ""
+        rest = 0 if is_file(blob) else blob.size() - index.stop - _END
+        return f"has {rest} bytes behind its end, which are not read" if rest > 0 else ""
     if index.ending == Ending.NO_MARK:
         return f"has no mark at its end: there may have been more than {index.rows} records"
     if index.stop > blob.size():
@@ -51,26 +58,26 @@ def _fault(index: RowIndex, blob: Blob) -> str:
 
 
 class TableShard(NumberedKeys):
-    """The rows of a stream."""
+    """The rows of a table."""
 
     def __init__(
-        self, stream: IpcStream, features: Callable[[], Mapping[str, Any]], services: Services
+        self, table: IpcTable, features: Callable[[], Mapping[str, Any]], services: Services
     ) -> None:
         """*features* finds those that count where the schema has none."""
-        self._stream, self._services = stream, services
-        self._columns = columns_of(stream.schema, features)
+        self._table, self._services = table, services
+        self._columns = columns_of(table.schema, features)
         self.columns: Sequence[str] = tuple(dict.fromkeys(c.name for c in self._columns))
         try:
-            self.costly = len(stream) > 0 and stream.batch(0).packed
-        except Corrupt:  # its records say so
+            self.costly = len(table) > 0 and table.batch(0).packed
+        except (Corrupt, Unsupported):  # its records say so
             self.costly = False
 
     def __len__(self) -> int:
-        return self._stream.index.rows
+        return self._table.index.rows
 
     def fields(self, index: int, /) -> Sequence[Field]:
-        number, row = self._stream.locate(index)
-        return row_fields(self._columns, self._stream.batch(number).cells, row, self._services)
+        number, row = self._table.locate(index)
+        return row_fields(self._columns, self._table.batch(number).cells, row, self._services)
 
     def close(self) -> None:
         """Nothing is held open but by the blobs."""
@@ -86,7 +93,7 @@ def is_mapping(schema: Schema) -> bool:
 class MappedShard(NumberedKeys):
     """Rows of several tables in the order that a mapping tells: logical rows."""
 
-    def __init__(self, mappings: Sequence[IpcStream], tables: Sequence[Shard]) -> None:
+    def __init__(self, mappings: Sequence[IpcTable], tables: Sequence[Shard]) -> None:
         """Take the rows of *tables*, numbered from the first to the last of them. Raises Corrupt."""
         if not all(is_mapping(mapping.schema) for mapping in mappings):
             raise Corrupt("an indices mapping with other columns than `indices`")

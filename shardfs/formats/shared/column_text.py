@@ -90,7 +90,9 @@ def _date_of_milliseconds(value: int) -> str:
 
 
 def time_text(value: int, unit: str) -> str:
-    """A time of the day. Raises Corrupt where it is none."""
+    """A time of the day, its end among them. Raises Corrupt where it is none."""
+    if value == _DAY * _PER_SECOND[unit]:
+        return "24:00:00"
     if not 0 <= value < _DAY * _PER_SECOND[unit]:
         raise Corrupt(f"{value} {unit} are no time of a day")
     return _clock(*divmod(value, _PER_SECOND[unit]), unit)

@@ -71,6 +71,8 @@ def info_features(described: object) -> Mapping[str, Any]:
 def form_of(field: ArrowField, feature: object = None) -> Form:
     """How the values of a column become fields."""
     type_ = field.type
+    if type_.unsupported:
+        return Stored(Encoded())
     if type_.type is Type.RUN_ENDS:
         form = form_of(type_.children[1], feature)
         return form if form.access is Access.STORED else Json()

@@ -76,7 +76,8 @@ def test_times() -> None:
     assert time_text(0, "s") == "00:00:00"
     assert time_text(86_399_999, "ms") == "23:59:59.999"
     assert time_text(43_200_000_000_010, "ns") == "12:00:00.00000001"
-    for value in (-1, 86_400):
+    assert time_text(86_400_000, "ms") == "24:00:00"
+    for value in (-1, 86_401):
         with pytest.raises(Corrupt, match="no time of a day"):
             time_text(value, "s")
 

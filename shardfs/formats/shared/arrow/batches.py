@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 from shardfs.blob import expect, read_exactly
 from shardfs.errors import Corrupt, Unsupported
 from shardfs.formats.shared.arrow.message import (
-    FILE_START,
     GLANCE,
-    MAGIC,
     Header,
+    is_file,
+    message_of,
     read_footer,
     read_message,
     read_schema,
@@ -28,12 +28,13 @@ from shardfs.formats.shared.arrow.message import (
 if TYPE_CHECKING:
     from shardfs.blob import Blob
     from shardfs.formats.shared.arrow.message import Footer, Message
+    from shardfs.formats.shared.arrow.types import Schema
 
-VERSION = "arrow rows 1"
+VERSION = "arrow rows 2"
 """Names the layout of the index."""
 
-# batches, dictionaries, where reading ended, how
-_HEAD = struct.Struct("<4Q")
+# batches, dictionaries, where reading ended, how, whether by the footer
+_HEAD = struct.Struct("<5Q")
 # offset, the number of rows up to its end
 _BATCH = struct.Struct("<QQ")
 # number, offset, how many batches come before it, whether it adds to the one before
@@ -79,6 +80,11 @@ class IndexWriter:
         self._batches, self._dictionaries = bytearray(), bytearray()
         self._rows = 0
 
+    @property
+    def has_batches(self) -> bool:
+        """Whether there is anything that a folder could show."""
+        return bool(self._batches)
+
     def note(self, offset: int, message: Message, *, ordered: bool = True) -> None:
         """Take a message in; not *ordered*: as dictionaries in a file, which hold for all batches."""
         if message.type == Header.BATCH:
@@ -87,22 +93,27 @@ class IndexWriter:
                 raise Corrupt(f"an Arrow batch of {rows} rows")
             self._rows += rows
             self._batches += _BATCH.pack(offset, self._rows)
-        elif message.type == Header.DICTIONARY:
+        elif message.type != Header.DICTIONARY:
+            raise Corrupt("an Arrow message that belongs to no table")
+        else:
             if len(self._dictionaries) >= _MAX_DICTIONARIES * _DICTIONARY.size:
                 raise Unsupported(f"more than {_MAX_DICTIONARIES} Arrow dictionaries")
             before = len(self._batches) // _BATCH.size if ordered else 0
             place = DictionaryPlace.of(offset, message, before)
             self._dictionaries += _DICTIONARY.pack(place.number, offset, before, place.adds)
 
-    def finish(self, stop: int, ending: Ending) -> bytes:
-        """The index."""
+    def finish(self, stop: int, ending: Ending, *, by_footer: bool = False) -> bytes:
+        """The index. Raises Corrupt where it ends before anything that a folder could show."""
+        if ending != Ending.MARK and not self.has_batches:
+            raise Corrupt(f"is damaged or cut at byte {stop}, before its first record")
         counts = len(self._batches) // _BATCH.size, len(self._dictionaries) // _DICTIONARY.size
-        return _HEAD.pack(*counts, stop, ending) + self._batches + self._dictionaries
+        head = _HEAD.pack(*counts, stop, ending, by_footer)
+        return head + self._batches + self._dictionaries
 
 
-def index_stream(blob: Blob, start: int = 0) -> bytes:
-    """The index of a stream that begins at *start*: a walk from message to message, as far as they can be read."""
-    _, offset = read_schema(blob, start)
+def index_stream(blob: Blob) -> bytes:
+    """The index of a stream: a walk from message to message, as far as they can be read."""
+    _, offset = read_schema(blob)
     writer, size = IndexWriter(), blob.size()
     while offset < size:
         expect(blob, [(offset, GLANCE)])  # and nothing of the batch behind it
@@ -111,36 +122,61 @@ def index_stream(blob: Blob, start: int = 0) -> bytes:
             if message is None:
                 return writer.finish(offset, Ending.MARK)
             writer.note(offset, message)
-        except Corrupt:
+        except (Corrupt, Unsupported) as error:
+            if isinstance(error, Unsupported) and not writer.has_batches:
+                raise
             return writer.finish(offset, Ending.DAMAGE)
         offset = message.end
     return writer.finish(offset, Ending.DAMAGE if offset > size else Ending.NO_MARK)
 
 
 def index_file(blob: Blob, footer: Footer) -> bytes:
-    """The index of a file."""
-    writer, offsets = IndexWriter(), (*footer.dictionaries, *footer.batches)
-    expect(blob, ((offset, GLANCE) for offset in offsets))
-    for offset in offsets:
-        message = read_message(blob, offset)
-        if message is None:
-            raise Corrupt(f"the footer leads to no message at {offset}")
+    """The index of a file, as far as its batches can be read; dictionaries that can't are missed by their columns."""
+    writer, whole = IndexWriter(), set[int]()
+    expect(blob, ((offset, GLANCE) for offset in (*footer.dictionaries, *footer.batches)))
+    for offset in footer.dictionaries:
+        try:
+            message = message_of(blob, offset, Header.DICTIONARY)
+        except Corrupt:
+            continue
+        place = DictionaryPlace.of(offset, message, 0)
+        if not place.adds and place.number in whole:
+            raise Corrupt("a footer that does not tell which of two dictionaries a batch has")
+        whole.add(place.number)
         writer.note(offset, message, ordered=False)
-    return writer.finish(blob.size(), Ending.MARK)
-
-
-def stream_start(blob: Blob) -> int:
-    """Where the first message lies: a file is a stream, too, between a mark and a footer."""
-    return FILE_START if blob.read(0, len(MAGIC)) == MAGIC else 0
+    for offset in footer.batches:
+        try:
+            writer.note(offset, message_of(blob, offset, Header.BATCH))
+        except Corrupt:
+            return writer.finish(offset, Ending.DAMAGE, by_footer=True)
+    return writer.finish(blob.size(), Ending.MARK, by_footer=True)
 
 
 def index_any(blob: Blob) -> bytes:
-    """The index of a stream or file. A file whose footer is damaged or missing is read as the stream that it is."""
-    start = stream_start(blob)
-    if start:
+    """The index of a stream, or of a file by its footer.
+
+    A file whose footer is damaged or missing, or does not tell all, is read as the stream that is in it.
+    """
+    fault: Corrupt | None = None
+    if is_file(blob):
         with contextlib.suppress(Corrupt):
-            return index_file(blob, read_footer(blob))
-    return index_stream(blob, start)
+            footer = read_footer(blob)
+            try:
+                return index_file(blob, footer)
+            except Corrupt as error:
+                fault = error
+    try:
+        return index_stream(blob)
+    except Corrupt as error:
+        raise fault or error from None
+
+
+def schema_of_any(blob: Blob) -> Schema:
+    """The schema of a stream or file. Raises Corrupt, Unsupported."""
+    if is_file(blob):
+        with contextlib.suppress(Corrupt):
+            return read_footer(blob).schema
+    return read_schema(blob)[0]
 
 
 class RowIndex:
@@ -152,11 +188,13 @@ class RowIndex:
         ends: of each batch, the number of rows up to its end.
         stop: where reading ended.
         ending: how it ended.
+        by_footer: whether this is what the footer of a file told.
     """
 
     def __init__(self, blob: Blob) -> None:
         head = read_exactly(blob, 0, _HEAD.size, "the head of an index")
-        batches, dictionaries, self.stop, self.ending = _HEAD.unpack(head)
+        batches, dictionaries, self.stop, self.ending, by_footer = _HEAD.unpack(head)
+        self.by_footer = bool(by_footer)
         self._blob, self._batches_end = blob, _HEAD.size + batches * _BATCH.size
         if blob.size() != self._batches_end + dictionaries * _DICTIONARY.size:
             raise Corrupt("an index that is not as long as it says")

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from shardfs.blob import Blob, Slice, read_exactly
 from shardfs.errors import Corrupt, Unsupported
+from shardfs.formats.shared.arrow.message import V4
+from shardfs.formats.shared.arrow.swap import Swapped, widths_of
 from shardfs.formats.shared.arrow.types import BINARIES, TEXTS, VIEWS, Type
 
 if TYPE_CHECKING:
@@ -22,9 +24,8 @@ if TYPE_CHECKING:
     from shardfs.model import Services
 
 _PAIR = struct.Struct("<qq")
-_CODECS = ("lz4", "zstd")
 _BUFFERS = (
-    {Type.NULL: 0, Type.RUN_ENDS: 0, Type.STRUCT: 1, Type.FIXED_LIST: 1}
+    {Type.UNKNOWN: 0, Type.NULL: 0, Type.RUN_ENDS: 0, Type.STRUCT: 1, Type.FIXED_LIST: 1}
     | dict.fromkeys((BINARIES | TEXTS) - VIEWS - {Type.FIXED_BINARY}, 3)
     | dict.fromkeys((Type.LIST_VIEW, Type.LARGE_LIST_VIEW), 3)
 )
@@ -37,40 +38,64 @@ class Layout:
 
     Attributes:
         node: which of the nodes is its own.
-        buffer: the first of its buffers, but for those that views before it have beyond two.
+        buffer: the first of its buffers, but for those that columns before it may have beyond what is usual; of
+            unions the one in front of the codes, since older ones have the bits of nulls there.
         views: how many columns of views stand before it.
+        unions: how many unions, itself among them.
+        unknown: how many columns of unknown types.
     """
 
     field: ArrowField
     node: int
     buffer: int
     views: int
+    unions: int
+    unknown: int
     children: tuple[Layout, ...]
 
 
-def lay_out(fields: Sequence[ArrowField]) -> tuple[Layout, ...]:
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How the batches of a schema are laid out.
+
+    Attributes:
+        buffers: how many there are of columns of known types, but for the additional ones.
+        unions, unknown: how many columns are of such types.
+        is_big: whether numbers are those of a big-endian machine.
+    """
+
+    columns: tuple[Layout, ...]
+    buffers: int
+    unions: int
+    unknown: int
+    is_big: bool
+
+
+def lay_out(fields: Sequence[ArrowField], *, is_big: bool) -> Plan:
     """The layouts of the columns of a batch."""
-    node = buffer = views = 0
+    node = buffer = views = unions = unknown = 0
 
     def place(field: ArrowField) -> Layout:
-        nonlocal node, buffer, views
-        here, kind = (node, buffer, views), field.type.type
-        node += 1
-        if field.dictionary is not None:
-            buffer += 2
-            return Layout(field, *here, ())
+        nonlocal node, buffer, views, unions, unknown
+        kind = field.type.type if field.dictionary is None else Type.INT
+        unions += kind is Type.UNION
+        here = (node, buffer - (kind is Type.UNION), views, unions, unknown)
         is_sparse = kind is Type.UNION and field.type.unit == "sparse"
+        node += 1
         buffer += 1 if is_sparse else _BUFFERS.get(kind, 2)
         views += kind in VIEWS
-        return Layout(field, *here, tuple(place(child) for child in field.type.children))
+        unknown += kind is Type.UNKNOWN
+        children = field.type.children if field.dictionary is None else ()
+        return Layout(field, *here, tuple(place(child) for child in children))
 
-    return tuple(place(field) for field in fields)
+    columns = tuple(place(field) for field in fields)
+    return Plan(columns, buffer, unions, unknown, is_big)
 
 
 class Body:
     """The nodes and buffers of a batch. Of a buffer no more is read than is asked for; a packed one is the unit."""
 
-    def __init__(self, blob: Blob, message: Message, services: Services) -> None:
+    def __init__(self, blob: Blob, message: Message, plan: Plan, services: Services) -> None:
         """Take *message*, of a batch or dictionary, and what lies behind it in *blob*. Raises Corrupt, Unsupported."""
         if message.end > blob.size():
             raise Corrupt(
@@ -85,14 +110,18 @@ class Body:
         if min(self._parts, default=0) < 0:
             raise Corrupt("an Arrow batch of views with less than no buffers")
         self._shifts = tuple(accumulate(self._parts, initial=0))
-        self.codec = ""
-        compression = batch.table(3)
-        if compression is not None:
-            number = compression.number(0, "b")
-            if not 0 <= number < len(_CODECS) or compression.number(1, "b"):
-                raise Unsupported(f"Arrow data in an unknown compression ({number})")
-            self.codec = _CODECS[number]
+        self.codec, self.is_big = message.codec, plan.is_big
+        self.has_bits_of_unions = message.version == V4
+        self._of_unknown = self._count_of_unknown(plan)
         self._opened: dict[int, Blob] = {}
+
+    def _count_of_unknown(self, plan: Plan) -> int:
+        """How many buffers a column of an unknown type has, if all have as many: the known ones leave these."""
+        if not plan.unknown:
+            return 0
+        known = plan.buffers + self._shifts[-1] + plan.unions * self.has_bits_of_unions
+        count, rest = divmod(len(self._buffers) - known, plan.unknown)
+        return -1 if rest else count
 
     def node(self, layout: Layout) -> tuple[int, int]:
         """(number of values, number of nulls)."""
@@ -105,12 +134,23 @@ class Body:
 
     def buffer(self, layout: Layout, number: int) -> Blob:
         """The buffer *number* of a column."""
-        if layout.views >= len(self._shifts):
-            raise Corrupt("an Arrow batch that does not tell the buffers of its views")
-        index = layout.buffer + number + self._shifts[layout.views]
+        index = self._place(layout) + number
         # A second blob that another thread made at the same time is thrown away, so that all share one decompression.
         found = self._opened.get(index)
-        return self._opened.setdefault(index, self._open(index)) if found is None else found
+        if found is None:
+            found = self._open(index)
+            widths = widths_of(layout.field, number) if self.is_big else ()
+            found = self._opened.setdefault(index, Swapped(found, widths) if widths else found)
+        return found
+
+    def _place(self, layout: Layout) -> int:
+        """The first of the buffers of a column."""
+        if layout.views >= len(self._shifts):
+            raise Corrupt("an Arrow batch that does not tell the buffers of its views")
+        if layout.unknown and self._of_unknown < 0:
+            raise Unsupported("an Arrow column behind others of unknown types")
+        index = layout.buffer + self._shifts[layout.views] + layout.unknown * self._of_unknown
+        return index + layout.unions * self.has_bits_of_unions
 
     def parts(self, layout: Layout) -> int:
         """How many buffers of data a column of views has."""

@@ -87,7 +87,9 @@ class Masked:
         self._check(start, stop)
         if self._layout.field.type.type is Type.NULL:
             return [False] * (stop - start)
-        return self._body.bits(self._layout, 0, start, stop) if self._nulls else None
+        if not self._nulls or (self._nulls < 0 and not self._body.buffer(self._layout, 0).size()):
+            return None
+        return self._body.bits(self._layout, 0, start, stop)
 
     def _complete(self, start: int, stop: int) -> bool:
         """Whether none of the values is null."""
@@ -227,14 +229,15 @@ class Views(Masked):
 
     __slots__ = ()
 
-    _ENTRY = struct.Struct("<i4xii")
+    _ENTRY, _BIG_ENTRY = struct.Struct("<i4xii"), struct.Struct(">i4xii")
     _INLINE = 12
 
     def stored(self, index: int, /) -> Blob:
         self._check(index, index + 1)
         table, size = self._body.buffer(self._layout, 1), self._ENTRY.size
         entry = read_exactly(table, index * size, size, "an Arrow view")
-        length, number, offset = self._ENTRY.unpack(entry)
+        form = self._BIG_ENTRY if self._body.is_big else self._ENTRY
+        length, number, offset = form.unpack(entry)
         if 0 <= length <= self._INLINE:
             return Slice(table, index * size + 4, length)
         if not 0 <= number < self._body.parts(self._layout):
@@ -290,11 +293,14 @@ class Dictionary(Looked):
 
     __slots__ = ("_indices", "_values")
 
-    def __init__(self, body: Body, layout: Layout, values: Cells) -> None:
+    def __init__(self, body: Body, layout: Layout, values: Cells | Corrupt) -> None:
+        """Take the others, or why they can't be read: a writer may leave them out where all is null."""
         super().__init__(body, layout)
         self._indices, self._values = Numbers(body, layout), values
 
     def _look(self, index: int) -> tuple[Cells, int]:
+        if isinstance(self._values, Corrupt):
+            raise self._values.again()
         return self._values, self._indices.number(index)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from shardfs.blob import Blob
     from shardfs.formats.shared.arrow.batches import DictionaryPlace
-    from shardfs.formats.shared.arrow.types import ArrowField
+    from shardfs.formats.shared.arrow.types import ArrowField, Schema
     from shardfs.formats.shared.columns import Cells
     from shardfs.model import Services
 
@@ -33,13 +33,16 @@ class Dictionaries:
     def __init__(
         self,
         blob: Blob,
-        fields: Iterable[ArrowField],
+        schema: Schema,
         places: Iterable[DictionaryPlace],
         services: Services,
     ) -> None:
-        """Take the columns *fields* of a schema and the *places* of dictionaries, in order. Raises Corrupt."""
+        """Take the *schema* of a table and the *places* of dictionaries, in order. Raises Corrupt."""
         self._blob, self._services = blob, services
-        self._layouts = {number: lay_out([field])[0] for number, field in _values(fields).items()}
+        self._plans = {
+            number: lay_out([field], is_big=schema.is_big)
+            for number, field in _values(schema.fields).items()
+        }
         self._places = list(places)
         self._numbers: dict[int, list[int]] = {}
         for index, place in enumerate(self._places):
@@ -50,7 +53,7 @@ class Dictionaries:
         """The dictionary *number* for the batch *batch*. Raises Corrupt."""
         indices = self._numbers.get(number, [])
         stop = bisect_right(indices, batch, key=lambda index: self._places[index].before)
-        if not stop or number not in self._layouts:
+        if not stop or number not in self._plans:
             raise Corrupt(f"an Arrow dictionary {number} that is not there")
         return self._recent.get(indices[stop - 1], self._read)
 
@@ -68,9 +71,10 @@ class Dictionaries:
     def _part(self, place: DictionaryPlace) -> tuple[Cells, int]:
         """The values that one message has, and how many."""
         message = message_of(self._blob, place.offset, Header.DICTIONARY)
-        body = Body(self._blob, message, self._services)
+        plan = self._plans[place.number]
+        body = Body(self._blob, message, plan, self._services)
         find = partial(self.find, place.before)
-        return cells_of(body, self._layouts[place.number], find), body.rows
+        return cells_of(body, plan.columns[0], find), body.rows
 
 
 def _values(fields: Iterable[ArrowField], above: tuple[int, ...] = ()) -> dict[int, ArrowField]:

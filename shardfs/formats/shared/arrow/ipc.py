@@ -1,6 +1,6 @@
 """Arrow IPC streams and files read in place: a value is a slice of the file, and no more is read than it needs.
 
-The Arrow library is not used for it, see ``_arrow_cells``.
+The Arrow library is not used for it, see ``cells``.
 """
 
 from __future__ import annotations
@@ -9,9 +9,8 @@ from bisect import bisect_right
 from functools import partial
 from typing import TYPE_CHECKING
 
-from shardfs.blob import Blob, Bytes
 from shardfs.errors import Corrupt
-from shardfs.formats.shared.arrow.batches import DictionaryPlace, RowIndex, index_stream
+from shardfs.formats.shared.arrow.batches import DictionaryPlace, RowIndex
 from shardfs.formats.shared.arrow.body import Body, lay_out
 from shardfs.formats.shared.arrow.dictionaries import Dictionaries
 from shardfs.formats.shared.arrow.message import Header, message_of, read_footer, read_schema
@@ -21,6 +20,7 @@ from shardfs.formats.shared.recent import Recent
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from shardfs.blob import Blob
     from shardfs.formats.shared.arrow.body import Layout
     from shardfs.formats.shared.arrow.types import Schema
     from shardfs.formats.shared.columns import Cells
@@ -33,9 +33,9 @@ _RECENT = 32
 class Batch:
     """Rows of a table."""
 
-    def __init__(self, body: Body, layouts: Sequence[Layout], find: Callable[[int], Cells]) -> None:
+    def __init__(self, body: Body, columns: Sequence[Layout], find: Callable[[int], Cells]) -> None:
         self.rows = body.rows
-        self._body, self._layouts, self._find = body, layouts, find
+        self._body, self._columns, self._find = body, columns, find
         self._known: dict[int, Cells] = {}
 
     @property
@@ -47,7 +47,7 @@ class Batch:
         """The values of the column *number*. Raises Corrupt."""
         found = self._known.get(number)
         if found is None:
-            layout = self._layouts[number]
+            layout = self._columns[number]
             length, _ = self._body.node(layout)
             if length != self.rows:
                 raise Corrupt(f"an Arrow batch of {self.rows} rows with a column of {length}")
@@ -68,8 +68,8 @@ class Batches:
     ) -> None:
         self.schema = schema
         self._blob, self._offsets, self._services = blob, offsets, services
-        self._layouts = lay_out(schema.fields)
-        self._dictionaries = Dictionaries(blob, schema.fields, dictionaries, services)
+        self._plan = lay_out(schema.fields, is_big=schema.is_big)
+        self._dictionaries = Dictionaries(blob, schema, dictionaries, services)
         self._recent: Recent[Batch] = Recent(_RECENT)
 
     def __len__(self) -> int:
@@ -81,8 +81,8 @@ class Batches:
 
     def _read(self, number: int) -> Batch:
         message = message_of(self._blob, self._offsets[number], Header.BATCH)
-        body = Body(self._blob, message, self._services)
-        return Batch(body, self._layouts, partial(self._dictionaries.find, number))
+        body = Body(self._blob, message, self._plan, self._services)
+        return Batch(body, self._plan.columns, partial(self._dictionaries.find, number))
 
 
 class IpcFile(Batches):
@@ -98,20 +98,18 @@ class IpcFile(Batches):
         super().__init__(blob, footer.schema, footer.batches, dictionaries, services)
 
 
-class IpcStream(Batches):
-    """A stream, or a file as the stream that is in it.
+class IpcTable(Batches):
+    """A file or stream as rows.
 
     Attributes:
         index: where its batches lie and which rows they hold.
     """
 
-    def __init__(
-        self, blob: Blob, services: Services, *, start: int = 0, index: RowIndex | None = None
-    ) -> None:
-        """Take the stream that begins at *start*; read it through for an *index* where there is none."""
-        schema, _ = read_schema(blob, start)
-        self.index = index or RowIndex(Bytes(index_stream(blob, start)))
-        super().__init__(blob, schema, self.index.offsets, self.index.dictionaries(), services)
+    def __init__(self, blob: Blob, services: Services, index: RowIndex) -> None:
+        """Take what *index* is about. Raises Corrupt, Unsupported."""
+        self.index = index
+        schema = read_footer(blob).schema if index.by_footer else read_schema(blob)[0]
+        super().__init__(blob, schema, index.offsets, index.dictionaries(), services)
         self._last = (0, 0, 0)
 
     def locate(self, row: int) -> tuple[int, int]:

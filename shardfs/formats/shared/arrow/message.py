@@ -14,18 +14,17 @@ from typing import TYPE_CHECKING
 from shardfs.blob import Bytes, read_exactly
 from shardfs.errors import Corrupt, Unsupported
 from shardfs.formats.shared.arrow.flatbuffer import Table
-from shardfs.formats.shared.arrow.types import Type, parse_schema
+from shardfs.formats.shared.arrow.types import metadata_of, parse_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Mapping, Sequence
 
     from shardfs.blob import Blob
-    from shardfs.formats.shared.arrow.types import ArrowField, Schema
+    from shardfs.formats.shared.arrow.types import Schema
 
 MAGIC = b"ARROW1"
-FILE_START = 8
-"""Where the messages of a file begin, behind the mark and what aligns it."""
-
+# Where the messages of a file begin, behind the mark and what aligns it.
+_FILE_START = 8
 _TAIL = struct.Struct("<i6s")
 _BLOCK = struct.Struct("<qi4xq")
 _PREFIX = struct.Struct("<I")
@@ -33,7 +32,12 @@ _CONTINUES = b"\xff\xff\xff\xff"
 GLANCE = 1024
 """Read at first of a message: those of a few columns are shorter. A guess."""
 # Versions of the metadata: V4 is that of Arrow 0.8 to 0.17, V5 that of 1.0 and later.
-_V4, _V5 = 3, 4
+V4, _V5 = 3, 4
+# How Arrow 0.17 told the compression of a batch, before there was a field for it.
+_COMPRESSION = "ARROW:experimental_compression"
+
+
+_CODECS = ("lz4", "zstd")
 
 
 class Header(IntEnum):
@@ -53,6 +57,7 @@ class Message:
     header: Table
     body: int
     length: int
+    metadata: Mapping[str, str]
 
     @property
     def end(self) -> int:
@@ -66,6 +71,21 @@ class Message:
         if batch is None or self.type not in (Header.BATCH, Header.DICTIONARY):
             raise Corrupt("an Arrow message that is no batch of records")
         return batch
+
+    @property
+    def codec(self) -> str:
+        """The compression of the buffers of a batch, "" for none. Raises Unsupported."""
+        compression = self.batch.table(3)
+        if compression is None:
+            name = self.metadata.get(_COMPRESSION, "") if self.version == V4 else ""
+            name = name.lower().removesuffix("_frame")
+            if name not in ("", *_CODECS):
+                raise Unsupported(f"Arrow data in an unknown compression ({name})")
+            return name
+        number = compression.number(0, "b")
+        if not 0 <= number < len(_CODECS) or compression.number(1, "b"):
+            raise Unsupported(f"Arrow data in an unknown compression ({number})")
+        return _CODECS[number]
 
 
 def read_message(blob: Blob, offset: int) -> Message | None:
@@ -90,11 +110,11 @@ def _parse(data: memoryview, body: int) -> Message:
     whole = Table.root(data)
     header, length = whole.table(2), whole.number(3, "q")
     version = whole.number(0, "h")
-    if version not in (_V4, _V5):
+    if version not in (V4, _V5):
         raise Unsupported(f"Arrow data of version {version + 1}; 4 and 5 can be read")
     if header is None or length < 0:
         raise Corrupt("an Arrow message without content")
-    return Message(version, whole.number(1, "B"), header, body, length)
+    return Message(version, whole.number(1, "B"), header, body, length, metadata_of(whole, 4))
 
 
 def message_of(blob: Blob, offset: int, type_: Header) -> Message:
@@ -105,26 +125,20 @@ def message_of(blob: Blob, offset: int, type_: Header) -> Message:
     return message
 
 
-def read_schema(blob: Blob, offset: int = 0) -> tuple[Schema, int]:
-    """The schema in the message at *offset*, and the offset of the next message. Raises Corrupt, Unsupported."""
-    message = message_of(blob, offset, Header.SCHEMA)
-    return _checked(parse_schema(message.header), message.version), message.end
+def is_file(blob: Blob) -> bool:
+    """Whether Arrow data is a file, which is a stream, too, between a mark and a footer."""
+    return blob.read(0, len(MAGIC)) == MAGIC
+
+
+def read_schema(blob: Blob) -> tuple[Schema, int]:
+    """The schema that a stream begins with, and the offset of the next message. Raises Corrupt, Unsupported."""
+    message = message_of(blob, _FILE_START if is_file(blob) else 0, Header.SCHEMA)
+    return parse_schema(message.header), message.end
 
 
 def schema_of(message: bytes) -> Schema:
     """The schema in an encapsulated message, as Parquet's `ARROW:schema` and pyarrow's ``Schema.serialize`` have it."""
     return read_schema(Bytes(message))[0]
-
-
-def _checked(schema: Schema, version: int) -> Schema:
-    """Refuse what was laid out otherwise in V4."""
-    if version == _V4 and _has_union(schema.fields):
-        raise Unsupported("an Arrow union of before Arrow 1.0")
-    return schema
-
-
-def _has_union(fields: Iterable[ArrowField]) -> bool:
-    return any(f.type.type is Type.UNION or _has_union(f.type.children) for f in fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +160,7 @@ def read_footer(blob: Blob) -> Footer:
     schema = footer.table(1)
     if schema is None:
         raise Corrupt("an Arrow file without a schema")
-    found = _checked(parse_schema(schema), footer.number(0, "h"))
     batches, dictionaries = (
         [offset for offset, _, _ in footer.structs(slot, _BLOCK)] for slot in (3, 2)
     )
-    return Footer(found, batches, dictionaries)
+    return Footer(parse_schema(schema), batches, dictionaries)

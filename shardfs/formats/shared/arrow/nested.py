@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from shardfs.errors import Corrupt
+from shardfs.errors import Corrupt, Unsupported
 from shardfs.formats.shared.arrow.cells import (
     Dictionary,
     Looked,
@@ -29,10 +30,19 @@ if TYPE_CHECKING:
 
 def cells_of(body: Body, layout: Layout, find: Find) -> Masked:
     """The values of a column, or of a part of a nested one, in a batch; *find* gives dictionaries. Raises Corrupt."""
+    if layout.field.type.unsupported:
+        raise Unsupported(layout.field.type.unsupported)
     if layout.field.dictionary is not None:
-        return Dictionary(body, layout, find(layout.field.dictionary))
+        return _dictionary(body, layout, partial(find, layout.field.dictionary))
     found = leaf(body, layout)
     return _NESTED[layout.field.type.type](body, layout, find) if found is None else found
+
+
+def _dictionary(body: Body, layout: Layout, find: Callable[[], Cells]) -> Dictionary:
+    try:
+        return Dictionary(body, layout, find())
+    except Corrupt as error:
+        return Dictionary(body, layout, error)
 
 
 class Structs(Masked):
@@ -194,10 +204,14 @@ class Unions(Masked):
         self._numbers = {code: number for number, code in enumerate(layout.field.type.codes)}
 
     def is_null(self, index: int, /) -> bool:
+        if super().is_null(index):
+            return True
         cells, at = self._choice(index)
         return cells.is_null(at)
 
     def _valid(self, start: int, stop: int) -> Sequence[bool] | None:
+        if self._body.has_bits_of_unions:
+            return super()._valid(start, stop)
         self._check(start, stop)  # nulls are those of the children
         return None
 
@@ -214,11 +228,11 @@ class Unions(Masked):
     def _choice(self, index: int) -> tuple[Cells, int]:
         """The child that a value stands in, and at which index."""
         self._check(index, index + 1)
-        (code,) = self._body.numbers(self._layout, 0, "b", index, index + 1)
+        (code,) = self._body.numbers(self._layout, 1, "b", index, index + 1)
         if code not in self._numbers:
             raise Corrupt(f"an Arrow union with an unknown type {code}")
         if self._layout.field.type.unit == "dense":
-            (index,) = self._body.numbers(self._layout, 1, "i", index, index + 1)
+            (index,) = self._body.numbers(self._layout, 2, "i", index, index + 1)
         return self._children[self._numbers[code]], index
 
 

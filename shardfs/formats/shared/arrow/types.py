@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
     from shardfs.formats.shared.arrow.flatbuffer import Table
 
+# As deep as the Arrow library reads, and more columns than anything has: tables of genes have tens of thousands.
 _MAX_DEPTH = 64
-_MAX_FIELDS = 1 << 14
+_MAX_FIELDS = 1 << 17
 # Decimals of 256 bits have 76 digits, and Parquet's of any length are read as these.
 _MAX_SCALE = 76
 _EXTENSION = "ARROW:extension:name"
@@ -27,6 +28,7 @@ _EXTENSION_METADATA = "ARROW:extension:metadata"
 class Type(IntEnum):
     """The kinds of types, by their numbers in Schema.fbs."""
 
+    UNKNOWN = -1
     NULL = 1
     INT = 2
     FLOAT = 3
@@ -62,7 +64,8 @@ LISTS = frozenset(
 )
 TEMPORALS = frozenset({Type.DATE, Type.TIME, Type.TIMESTAMP, Type.INTERVAL, Type.DURATION})
 VIEWS = frozenset({Type.BINARY_VIEW, Type.TEXT_VIEW})
-_ONE_CHILD = LISTS | {Type.MAP}
+_MANY = frozenset({Type.STRUCT, Type.UNION})
+_CHILDREN = {**dict.fromkeys(LISTS | {Type.MAP}, 1), Type.RUN_ENDS: 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,7 @@ class DataType:
         children: what it is made of: members of a struct, the one `item` of a list, the struct of key and value
             of a map, run ends and values.
         codes: of unions, the type codes of the children.
+        unsupported: why values can't be read, "" where they can.
     """
 
     type: Type
@@ -89,6 +93,7 @@ class DataType:
     scale: int = 0
     children: tuple[ArrowField, ...] = ()
     codes: tuple[int, ...] = ()
+    unsupported: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,73 +126,89 @@ class ArrowField:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The columns of a table, and what is said of the whole."""
+    """The columns of a table, and what is said of the whole.
+
+    Attributes:
+        is_big: whether the numbers in it are those of a big-endian machine.
+    """
 
     fields: tuple[ArrowField, ...]
     metadata: Mapping[str, str] = field(default_factory=dict)
+    is_big: bool = False
 
 
 def parse_schema(schema: Table) -> Schema:
     """The schema in a message or footer. Raises Corrupt, Unsupported."""
-    if schema.number(0, "h"):
-        raise Unsupported("Arrow data of a big-endian machine")
+    order = schema.number(0, "h")
+    if order not in (0, 1):
+        raise Unsupported(f"an Arrow schema of byte order {order}; 0 and 1 can be read")
     count = 0
 
     def parse_field(table: Table, depth: int) -> ArrowField:
         nonlocal count
         count += 1
         if depth > _MAX_DEPTH or count > _MAX_FIELDS:
-            raise Corrupt("an Arrow schema that is nested too deeply or too wide")
+            raise Unsupported(
+                f"an Arrow schema of more than {_MAX_DEPTH} levels or {_MAX_FIELDS} columns"
+            )
         children = tuple(parse_field(child, depth + 1) for child in table.tables(5))
         type_ = _data_type(table, children)
         encoding = table.table(4)
         if encoding is None:
-            return ArrowField(table.text(0), type_, metadata=_metadata(table, 6))
+            return ArrowField(table.text(0), type_, metadata=metadata_of(table, 6))
         indices = _integer(encoding.table(1), default=32)
         number = encoding.number(0, "q")
-        return ArrowField(table.text(0), type_, number, indices, _metadata(table, 6))
+        return ArrowField(table.text(0), type_, number, indices, metadata_of(table, 6))
 
     fields = tuple(parse_field(table, 0) for table in schema.tables(1))
-    return Schema(fields, _metadata(schema, 2))
+    return Schema(fields, metadata_of(schema, 2), order == 1)
 
 
-def _metadata(table: Table, slot: int) -> dict[str, str]:
+def metadata_of(table: Table, slot: int) -> dict[str, str]:
+    """Texts by keys, as schemas, columns and messages may have them."""
     return {pair.text(0): pair.text(1) for pair in table.tables(slot)}
 
 
 def _data_type(table: Table, children: tuple[ArrowField, ...]) -> DataType:
-    number = table.number(2, "B")
-    try:
-        kind = Type(number)
-    except ValueError as error:
-        raise Unsupported(f"an Arrow column of type {number}") from error
-    what = table.table(3)
-    if what is None:
+    number, what = table.number(2, "B"), table.table(3)
+    if what is None or not number:
         raise Corrupt(f"an Arrow column of type {number} without its particulars")
-    wanted = 1 if kind in _ONE_CHILD else 2 if kind is Type.RUN_ENDS else len(children)
-    if len(children) != wanted:
+    if number > max(Type):
+        why = f"an Arrow column of type {number}, which is newer than this version of shardfs"
+        return DataType(Type.UNKNOWN, children=children, unsupported=why)
+    kind = Type(number)
+    if kind not in _CHILDREN and kind not in _MANY:
+        children = ()  # which other readers overlook, too
+    if len(children) != _CHILDREN.get(kind, len(children)):
         raise Corrupt(f"an Arrow {kind.name.lower()} of {len(children)} types")
     if kind is Type.MAP and len(children[0].type.children) != 2:
         raise Corrupt("an Arrow map of something else than keys and values")
+    try:
+        return _particular(kind, what, children)
+    except Unsupported as error:  # where its values lie is known, so that the others can be read
+        return DataType(kind, children=children, unsupported=error.message)
+
+
+def _particular(kind: Type, what: Table, children: tuple[ArrowField, ...]) -> DataType:
     if kind is Type.UNION:
         return _union(what, children)
     if kind is Type.FIXED_LIST:
         return DataType(kind, size=_positive(what.number(0, "i")), children=children)
-    return _scalar(kind, what) if not children else DataType(kind, children=children)
+    return DataType(kind, children=children) if children else _scalar(kind, what)
 
 
 def _scalar(kind: Type, what: Table) -> DataType:
     if kind is Type.INT:
         return _integer(what)
     if kind is Type.FLOAT:
-        size = 2 << _one_of(what.number(0, "h"), (0, 1, 2), "a precision")
+        size = 2 << _one_of(what.number(0, "h"), (0, 1, 2), "floats of precision")
         return DataType(kind, f"<f{size}", size)
     if kind is Type.BOOL:
         return DataType(kind, "|b1")
     if kind is Type.FIXED_BINARY:
         return DataType(kind, size=_positive(what.number(0, "i")))
     if kind is Type.DECIMAL:
-        bits = _one_of(what.number(2, "i", 128), (32, 64, 128, 256), "a decimal of bits")
+        bits = _one_of(what.number(2, "i", 128), (32, 64, 128, 256), "decimals of bits")
         scale = what.number(1, "i")
         if abs(scale) > _MAX_SCALE:
             raise Corrupt(f"an Arrow schema with a decimal of scale {scale}")
@@ -202,16 +223,16 @@ _INTERVALS = (("month", 4), ("day_time", 8), ("month_day_nano", 16))
 def _temporal(kind: Type, what: Table) -> DataType:
     """Dates, times and the like; all other types have no particulars."""
     if kind is Type.DATE:
-        unit = _one_of(what.number(0, "h", 1), (0, 1), "a unit")
+        unit = _one_of(what.number(0, "h", 1), (0, 1), "times of unit")
         return DataType(kind, size=(4, 8)[unit], unit=("day", "ms")[unit])
     if kind is Type.INTERVAL:
-        name, size = _INTERVALS[_one_of(what.number(0, "h"), (0, 1, 2), "a unit")]
+        name, size = _INTERVALS[_one_of(what.number(0, "h"), (0, 1, 2), "times of unit")]
         return DataType(kind, size=size, unit=name)
     if kind in (Type.TIME, Type.TIMESTAMP, Type.DURATION):
         default = 0 if kind is Type.TIMESTAMP else 1
-        unit = _one_of(what.number(0, "h", default), (0, 1, 2, 3), "a unit")
+        unit = _one_of(what.number(0, "h", default), (0, 1, 2, 3), "times of unit")
         bits = what.number(1, "i", 32) if kind is Type.TIME else 64
-        size = _one_of(bits, (32, 64), "a time of bits") // 8
+        size = _one_of(bits, (32, 64), "times of bits") // 8
         zone = what.text(1) if kind is Type.TIMESTAMP else ""
         return DataType(kind, size=size, unit=_UNITS[unit], zone=zone)
     return DataType(kind)
@@ -219,13 +240,15 @@ def _temporal(kind: Type, what: Table) -> DataType:
 
 def _integer(what: Table | None, default: int = 0) -> DataType:
     bits = what.number(0, "i") if what else default
-    size = _one_of(bits, (8, 16, 32, 64), "an integer of bits") // 8
+    size = _one_of(bits, (8, 16, 32, 64), "integers of bits") // 8
     letter = "i" if what is None or what.number(1, "B") else "u"
     return DataType(Type.INT, f"{'|' if size == 1 else '<'}{letter}{size}", size)
 
 
 def _union(what: Table, children: tuple[ArrowField, ...]) -> DataType:
-    mode = _one_of(what.number(0, "h"), (0, 1), "a union of mode")
+    mode = what.number(0, "h")
+    if mode not in (0, 1):
+        raise Corrupt(f"an Arrow union of mode {mode}")
     codes = what.numbers(1, "i") or tuple(range(len(children)))
     if len(codes) != len(children):
         raise Corrupt(f"an Arrow union of {len(children)} types with {len(codes)} codes")
@@ -235,7 +258,7 @@ def _union(what: Table, children: tuple[ArrowField, ...]) -> DataType:
 
 def _one_of(value: int, allowed: tuple[int, ...], what: str) -> int:
     if value not in allowed:
-        raise Corrupt(f"an Arrow schema with {what} {value}")
+        raise Unsupported(f"an Arrow column of {what} {value}")
     return value
 
 

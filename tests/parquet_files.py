@@ -116,18 +116,25 @@ def texts(*values: bytes) -> bytes:
 
 
 def page(body: bytes, count: int, encoding: int = 0, **said: Any) -> bytes:
-    """A data page of version 1. *said* overrules what the header says: *size*, *stored*, *levels* (their encoding)."""
+    """A data page of version 1. *said* overrules what the header says: *size*, *stored*, *levels* (their
+    encoding), *repetition* (that of these alone)."""
     rle = I32(said.get("levels", 3))
+    outer = I32(said["repetition"]) if "repetition" in said else rle
     header = {1: I32(0), 2: I32(said.get("size", len(body))), 3: I32(said.get("stored", len(body)))}
-    return thrift.struct({**header, 5: {1: I32(count), 2: I32(encoding), 3: rle, 4: rle}}) + body
+    return thrift.struct({**header, 5: {1: I32(count), 2: I32(encoding), 3: rle, 4: outer}}) + body
 
 
 def page_v2(
-    body: bytes, count: int, rows: int, repetition: bytes = b"", definition: bytes = b""
+    body: bytes,
+    count: int,
+    rows: int,
+    repetition: bytes = b"",
+    definition: bytes = b"",
+    size: int | None = None,
 ) -> bytes:
-    """A data page of version 2, not compressed."""
+    """A data page of version 2 that says it is not compressed; *size*: what it says it comes to all the same."""
     whole = repetition + definition + body
-    header = {1: I32(3), 2: I32(len(whole)), 3: I32(len(whole))}
+    header = {1: I32(3), 2: I32(len(whole) if size is None else size), 3: I32(len(whole))}
     said: dict[int, Any] = {1: I32(count), 2: I32(0), 3: I32(rows), 4: I32(0)}
     said |= {5: I32(len(definition)), 6: I32(len(repetition)), 7: False}
     return thrift.struct({**header, 8: said}) + whole

@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from shardfs.blob import Blob, Concat, Lazy, read_all
 from shardfs.errors import Corrupt, located
+from shardfs.formats.parquet.convert import Physical
 from shardfs.formats.shared.arrow.cells import CODES, as_text
 from shardfs.formats.shared.arrow.nested import unique
 from shardfs.formats.shared.arrow.types import TEXTS, Type
 from shardfs.formats.shared.column_text import text_reader
+from shardfs.formats.shared.shredded import is_variant, variant_value
 from shardfs.numbers import float_text
 
 if TYPE_CHECKING:
@@ -28,6 +30,10 @@ if TYPE_CHECKING:
     from shardfs.formats.parquet.schema import Leaf, Node
     from shardfs.formats.shared.arrow.types import ArrowField
     from shardfs.formats.shared.columns import Budget
+
+# Byte strings of which to look at one page costs more than it is worth to know whether one is null: longer than this on
+# the average, in chunks longer than that. Guesses.
+_DEAR, _MOST = 1 << 10, 256 << 10
 
 
 class LeafRow:
@@ -39,19 +45,19 @@ class LeafRow:
         self._known_levels: tuple[bytes, bytes] | None = None
 
     @property
-    def is_null(self) -> bool | None:
-        """Whether its only value is null, so far as the file says it of the whole chunk; else None."""
+    def has_value(self) -> bool:
+        """Whether its only value is there for sure, as statistics say it that are believed.
+
+        The levels tell, and writers count wrongly. But of pictures and the like these are not looked for without need.
+        """
         place, leaf = self._chunk.place, self._chunk.leaf
-        # Statistics that pyarrow writes of Arrow's dictionaries in structs leave out the structs that are null.
-        is_sure = not leaf.depth and (leaf.counted or not place.dictionary)
-        if not is_sure or place.nulls not in (0, place.values):
-            return None
-        return place.nulls > 0
+        is_long = place.bulk > max(_DEAR * place.values, _MOST)
+        is_dear = is_long and leaf.physical is Physical.BYTE_ARRAY
+        return is_dear and not leaf.depth and leaf.counted and place.nulls == 0
 
     def spans(self) -> Iterator[tuple[int, int]]:
         """(offset, length) of what is read of the file to find them. Raises Corrupt."""
-        if not self.is_null:
-            yield from self._chunk.spans(self._row)
+        yield from self._chunk.spans(self._row)
 
     def levels(self) -> tuple[bytes, bytes]:
         """The repetition and the definition levels. Raises Corrupt."""
@@ -124,9 +130,8 @@ class RowCells:
         if self._node.level == self._node.there:
             return False
         leaf = self._node.leaves[0]
-        known = self._leaves[leaf].is_null
-        if known is False or (known and leaf.levels == self._node.level):
-            return known
+        if self._leaves[leaf].has_value:
+            return False
         return self._leaves[leaf].levels()[1][self._slot(index)] < self._node.level
 
     def stored(self, index: int, /) -> Blob:
@@ -166,6 +171,8 @@ class RowCells:
             return ()
         self._slot(stop - 1)
         budget.spend(stop - start)
+        if is_variant(self._node.field):
+            return [self._variant(index, budget) for index in range(start, stop)]
         if self._node.field.type.type is Type.STRUCT:
             return self._structs(start, stop, budget)
         if self._node.children:
@@ -181,6 +188,11 @@ class RowCells:
             None if self.is_null(index) else dict(zip(keys, row, strict=True))
             for index, row in enumerate(zip(*parts, strict=True), start)
         ]
+
+    def _variant(self, index: int, budget: Budget) -> Any:
+        if self.is_null(index):
+            return None
+        return variant_value(self._node.field, self, index, budget)
 
     def _list(self, index: int, budget: Budget) -> Any:
         """A list; a map as pairs, since a key may be there twice and need not be text."""

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from shardfs.formats.shared.recent import Recent
     from shardfs.model import Services
 
-VERSION = "parquet pages 1"
+VERSION = "parquet pages 2"
 # Chunks whose pages are remembered where no page index tells of them: a dozen pages or more. A guess.
 _WORTH = 16 << 20
 # Values of which the lengths are rather fetched one by one than with all that is between: longer than this, where more
@@ -62,7 +62,8 @@ class PageTable(NamedTuple):
 
     Attributes:
         dictionary: the offset of the dictionary, 0 where there is none.
-        told: whether the page index tells it, by which pages end where rows do; else the pages themselves do.
+        told: whether the page index tells it, by which pages end where rows do; else the pages themselves do, of which
+            the last row may go on in the next one.
     """
 
     dictionary: int
@@ -137,7 +138,7 @@ class Chunk:
         table, number = self._locate(row)
         page, at = self._page(table, number), row - table.rows[number]
         yield Part(page, *page.row(at))
-        is_last = at == page.rows() - 1 and page.spills and not table.told
+        is_last = self.leaf.depth and at == page.rows() - 1 and not table.told
         while is_last and number + 1 < len(table.rows):
             number += 1
             page = self._page(table, number)
@@ -171,15 +172,17 @@ class Chunk:
         def make(_: int) -> Page:
             page = self._open_page(table.offsets[number])
             end = [*table.rows[number + 1 : number + 2], self._rows][0]
-            if table.told and page.rows() != end - table.rows[number]:
-                raise Corrupt(f"{page.name} has {page.rows()} rows, against the page index")
+            if page.rows() != end - table.rows[number] and (table.told or self.leaf.depth):
+                raise Corrupt(f"{page.name} has {page.rows()} rows, where {end} should end")
+            if page.lead() and (table.told or not number):
+                raise Corrupt(f"{page.name} begins with {page.lead()} values that belong to no row")
             return page
 
         return self._source.pages.get(self._number << 32 | number, make)
 
     def _open_page(self, at: int) -> Page:
         source, place = self._source, self.place
-        header = read_header(source.file, at, place.end)
+        header = read_header(source.file, at, place.limit)
         return Page(source.file, header, place.codec, self.leaf, self._dictionary, source.services)
 
     def _dictionary(self) -> Plain | None:
@@ -187,7 +190,7 @@ class Chunk:
         at = self._table().dictionary
         if at and self._known_dictionary is None:
             source, place = self._source, self.place
-            header = read_header(source.file, at, place.end)
+            header = read_header(source.file, at, place.limit)
             made = open_dictionary(source.file, header, place.codec, self.leaf, source.services)
             self._known_dictionary = self._known_dictionary or made
         return self._known_dictionary
@@ -207,7 +210,7 @@ class Chunk:
             with suppress(Corrupt):  # then the pages themselves tell
                 data = bytes(read_exactly(source.file, at, length, "a Parquet page index"))
                 return Bytes(parse_page_index(data, place, self._rows).to_bytes())
-        walk = partial(_walk, source.file, place, self.leaf, source.services)
+        walk = partial(_walk, source.file, place, self.leaf, self._rows, source.services)
         if place.end - place.start < _WORTH:
             return source.services.derive(walk)
         return source.remember(f"{VERSION} {self._number}", walk)
@@ -225,8 +228,21 @@ def _before(row: int, length: int, rows: int) -> int:
     return min(length, row * each + min(max(2 * each, LOOK), _FAR))
 
 
-def _walk(file: Blob, place: ChunkPlace, leaf: Leaf, services: Services) -> bytes:
-    """The table of a chunk, by the headers of all its pages.
+def _walk(file: Blob, place: ChunkPlace, leaf: Leaf, rows: int, services: Services) -> bytes:
+    """The table of a chunk of *rows* rows, by the headers of all its pages.
+
+    What these say of the rows in them counts where it comes to as many; else the levels tell.
+    """
+    said, total = _walk_pages(file, place, leaf, services, counts=False)
+    if total != rows and leaf.depth:
+        said, _ = _walk_pages(file, place, leaf, services, counts=True)
+    return said.to_bytes()
+
+
+def _walk_pages(
+    file: Blob, place: ChunkPlace, leaf: Leaf, services: Services, *, counts: bool
+) -> tuple[PageTable, int]:
+    """The table of a chunk, and how many rows there are; *counts*: by the levels, whatever headers say.
 
     A damaged page is taken for one of all rows that are left, so that whoever looks for these meets the damage.
     """
@@ -235,11 +251,13 @@ def _walk(file: Blob, place: ChunkPlace, leaf: Leaf, services: Services) -> byte
     try:
         while slots < place.values and at < place.end:
             expect(file, [(at, _HEAD)])  # and nothing of the page behind it
-            header = read_header(file, at, place.end)
+            header = read_header(file, at, place.limit)
             if header.kind == DICTIONARY:
                 dictionary = dictionary or at
             elif header.kind != INDEX:
-                begun = _rows_in(header, file, place, leaf, services)
+                begun = header.rows if not counts and header.rows is not None else None
+                if begun is None:
+                    begun = _rows_in(header, file, place, leaf, services)
                 offsets.append(at)
                 rows.append(row)
                 row, slots = row + begun, slots + header.slots
@@ -247,9 +265,9 @@ def _walk(file: Blob, place: ChunkPlace, leaf: Leaf, services: Services) -> byte
     except Corrupt:
         offsets.append(at)
         rows.append(row)
-    return PageTable(dictionary, 0, offsets, rows).to_bytes()
+    return PageTable(dictionary, 0, offsets, rows), row
 
 
 def _rows_in(header: Header, file: Blob, place: ChunkPlace, leaf: Leaf, services: Services) -> int:
-    """How many rows begin in a page. Of old ones with lists only their levels tell."""
+    """How many rows begin in a page, by its levels where it has lists."""
     return Page(file, header, place.codec, leaf, lambda: None, services).rows()

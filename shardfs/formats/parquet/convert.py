@@ -38,6 +38,7 @@ class Physical(IntEnum):
     DOUBLE = 5
     BYTE_ARRAY = 6
     FIXED = 7
+    UNKNOWN = -1
 
 
 _INTEGERS = (Physical.INT32, Physical.INT64)
@@ -60,8 +61,8 @@ def converter(physical: Physical, width: int, type_: DataType) -> Converter | No
 def fits(physical: Physical, width: int, type_: DataType) -> bool:
     """Whether stored values begin with the bytes of values of *type_*."""
     kind = type_.type
-    if kind is Type.NULL:
-        return True
+    if kind is Type.NULL or physical is Physical.UNKNOWN:
+        return kind is Type.NULL
     if physical is Physical.BYTE_ARRAY:
         return kind in TEXTS or (kind in BINARIES and kind is not Type.FIXED_BINARY)
     if physical is Physical.BOOLEAN:

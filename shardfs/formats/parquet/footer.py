@@ -41,6 +41,8 @@ _MAX_FOOTER, _MAX_GROUPS = 512 << 20, 1 << 22
 # What the tree has numbers for.
 _MAX_ROWS = (1 << 32) - 2
 _ROW_GROUPS, _ROWS = 4, 3
+# Bytes that the header of a dictionary can have, which parquet-mr before 1.2.9 did not count.
+_MOST_HEADER = 100
 # An empty list of structs, in the place of the row groups.
 _NO_GROUPS = b"\x0c"
 
@@ -76,10 +78,12 @@ class ChunkPlace:
         codec: their compression, by the numbers in parquet.thrift.
         values: how many there are, nulls and empty lists included.
         start: where the first page begins.
-        end: where the last page ends.
+        end: where the last page ends, as the file says it.
+        limit: where it may end: old writers leave out the header of the dictionary.
         dictionary: whether there is a dictionary before the data.
         index: where the index of the pages lies and how long it is, (0, 0) for none.
         nulls: how many of the values are none, None where the file does not say.
+        bulk: how many bytes they are said to come to when decompressed.
         problem: why it can't be read.
     """
 
@@ -87,9 +91,11 @@ class ChunkPlace:
     values: int = 0
     start: int = 0
     end: int = 0
+    limit: int = 0
     dictionary: bool = False
     index: tuple[int, int] = (0, 0)
     nulls: int | None = None
+    bulk: int = 0
     problem: ShardfsError | None = None
 
 
@@ -206,9 +212,11 @@ def _checked_place(chunk: Struct, limit: int) -> ChunkPlace:
         values=values,
         start=start,
         end=start + length,
+        limit=min(start + length + _MOST_HEADER, limit),
         dictionary=start < pages,
         index=(chunk.number(4, 0), chunk.number(5, 0)),
         nulls=None if nulls < 0 else nulls,
+        bulk=said.number(6, 0),
     )
 
 

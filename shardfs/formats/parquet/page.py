@@ -47,7 +47,8 @@ class Header:
         rows: how many rows begin in it, None where it does not say.
         levels: the bytes of repetition and definition levels, None where they stand behind their lengths and are
             compressed with the values.
-        packed: whether they are in an encoding that has been out of use since 2013.
+        packed: whether the levels of repetition and of definition are in an encoding that has been out of use since
+            2013. It says so of levels that are not stored, too, as parquet-mr does, where it means nothing.
     """
 
     kind: int
@@ -59,7 +60,7 @@ class Header:
     rows: int | None = None
     levels: tuple[int, int] | None = None
     compressed: bool = True
-    packed: bool = False
+    packed: tuple[bool, bool] = (False, False)
 
 
 def read_header(file: Blob, at: int, limit: int) -> Header:
@@ -92,9 +93,13 @@ def _header(header: Struct, body: int, limit: int) -> Header:
         rows, levels = said.number(3), (said.number(6), said.number(5))
         if rows < 0 or min(levels) < 0 or sum(levels) > min(stored, size):
             raise Corrupt(f"a Parquet page of {rows} rows with levels of {levels} bytes at {body}")
-        compressed = bool(said.number(7, 1))
+        # parquet-cpp before 2.0 says of values that it compressed that they are not; what they come to tells it.
+        compressed = bool(said.number(7, 1)) or stored != size
         return Header(kind, body, body + stored, size, slots, encoding, rows, levels, compressed)
-    packed = kind == DATA and _BIT_PACKED in (said.number(3, _RLE), said.number(4, _RLE))
+    packed = (
+        kind == DATA and said.number(4, _RLE) == _BIT_PACKED,
+        kind == DATA and said.number(3, _RLE) == _BIT_PACKED,
+    )
     return Header(kind, body, body + stored, size, slots, encoding, packed=packed)
 
 
@@ -213,7 +218,6 @@ class Page:
 
     Attributes:
         name: what it is called in messages.
-        spills: whether its last row may go on in the next page, as version 1 allows.
         definitions: of its slots.
         repetitions: of its slots.
     """
@@ -231,7 +235,6 @@ class Page:
         self._header, self._leaf, self._dictionary = header, leaf, dictionary
         self._services, self._slots = services, header.slots
         self.name = f"the page at byte {header.body}"
-        self.spills = leaf.depth > 0 and header.rows is None
         body = Slice(file, header.body, header.end - header.body)
         if header.levels is None:
             levels = self._content = inflate(body, codec, header.size, services)
@@ -261,10 +264,8 @@ class Page:
         return found
 
     def rows(self) -> int:
-        """How many rows begin in it."""
-        if not self._leaf.depth:
-            return self._slots
-        return self._header.rows if self._header.rows is not None else self._row_count()
+        """How many rows begin in it, by its levels: some writers count the values of lists instead."""
+        return self._starts.size() // 8 - 1 if self._leaf.depth else self._slots
 
     def row(self, number: int) -> tuple[int, int]:
         """(start, stop) of the slots of the row that begins as the *number*-th in it. Raises Corrupt."""
@@ -272,8 +273,6 @@ class Page:
             raise Corrupt(f"row {number} of a Parquet page of {self.rows()}")
         if not self._leaf.depth:
             return number, number + 1
-        if self.rows() != self._row_count():
-            raise Corrupt(f"a Parquet page of {self._row_count()} instead of {self.rows()} rows")
         start, stop = self._starts.read(8 * number, 16).cast("q")
         return start, stop
 
@@ -281,17 +280,17 @@ class Page:
         """How many slots before the first row belong to the row of the page before."""
         return self._starts.read(0, 8).cast("q")[0] if self._leaf.depth else 0
 
-    def _row_count(self) -> int:
-        return self._starts.size() // 8 - 1
-
 
 def _check(header: Header, leaf: Leaf) -> None:
     """Refuse a page that can't be read. Raises Corrupt, Unsupported."""
     if header.kind not in (DATA, DATA_V2):
         raise Corrupt(f"a Parquet page of type {header.kind} among those of data")
-    if header.packed and (leaf.levels or leaf.depth):
-        raise Unsupported("a Parquet page whose levels are bit-packed")
-    if not leaf.depth and header.rows not in (None, header.slots):
-        raise Corrupt(f"a Parquet page of {header.slots} values for {header.rows} rows")
+    if any(
+        packed and limit
+        for packed, limit in zip(header.packed, (leaf.depth, leaf.levels), strict=True)
+    ):
+        raise Unsupported(
+            "levels in the encoding BIT_PACKED, out of use since 2013, are not supported: write the file anew"
+        )
     if leaf.depth and header.slots > _MAX_SLOTS:
         raise TooLarge(f"a Parquet page of {header.slots} values, more than {_MAX_SLOTS}")

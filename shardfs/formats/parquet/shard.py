@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from bisect import bisect_right
 from contextlib import suppress
 from functools import partial
@@ -13,7 +12,6 @@ from shardfs.errors import Corrupt, ShardfsError
 from shardfs.formats.parquet.cells import Leaves, RowCells
 from shardfs.formats.parquet.chunk import Chunk, Source
 from shardfs.formats.parquet.footer import (
-    MAGIC,
     ChunkPlace,
     chunk_places,
     find_footer,
@@ -21,9 +19,10 @@ from shardfs.formats.parquet.footer import (
     summarize,
     to_bytes,
 )
-from shardfs.formats.parquet.schema import nodes_of, parse_elements
+from shardfs.formats.parquet.naming import named
+from shardfs.formats.parquet.schema import nodes_of, shaped
 from shardfs.formats.parquet.thrift import read_struct
-from shardfs.formats.shared.arrow.message import schema_of
+from shardfs.formats.shared.arrow.types import Schema
 from shardfs.formats.shared.columns import row_fields
 from shardfs.formats.shared.features import columns_of
 from shardfs.formats.shared.recent import Recent
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 
     from shardfs.formats.parquet.footer import FooterPlace, Summary
     from shardfs.formats.parquet.schema import Leaf
-    from shardfs.formats.shared.arrow.types import Schema
     from shardfs.formats.shared.columns import Cells
     from shardfs.model import Field, Services
     from shardfs.stores import Entry, Store
@@ -43,8 +41,6 @@ if TYPE_CHECKING:
 SUFFIXES = suffixes_of("parquet")
 
 _VERSION = "parquet footer 1"
-# The key of the schema that Arrow's writers put beside the file's own.
-_ARROW = b"ARROW:schema"
 # Footers that are remembered: those of thousands of row groups, which take a second and more to pass over.
 _WORTH = 4 << 20
 # Row groups, and pages beyond one for each column, that are found again. Guesses: readers go in order.
@@ -63,10 +59,11 @@ class ParquetShard(NumberedKeys):
         self._footer = find_footer(file)
         self._summary = _read_summary(file, self._footer, remember)
         said = read_struct(self._summary.head)[0]
-        root, schema = parse_elements(said.structs(2)), arrow_schema(self._summary.head)
-        typed = any(pair.binary(1, b"") == _ARROW for pair in said.structs(5))
-        self._nodes = nodes_of(root, schema.fields, typed=typed)
-        self._columns = columns_of(schema)
+        root, schema, unnamed, typed = named(self._summary.head)
+        self._nodes = nodes_of(root, schema.fields, unnamed, typed=typed)
+        self._columns = columns_of(
+            Schema(shaped(root, self._nodes, schema.fields), schema.metadata)
+        )
         self.columns: Sequence[str] = tuple(dict.fromkeys(c.name for c in self._columns))
         self._width = sum(1 for _ in root.leaves())
         recent = 2 * self._width + _RECENT_PAGES
@@ -154,22 +151,3 @@ def _read_summary(
     if footer.length < _WORTH:
         return build()
     return from_blob(remember(_VERSION, lambda: to_bytes(build())))
-
-
-def arrow_schema(head: bytes) -> Schema:
-    """The schema of a file with the footer *head*, as Arrow sees it.
-
-    The Arrow library says it, since that knows how each writer tells its types. It is given a file without rows.
-
-    Raises:
-        Corrupt: there is none.
-    """
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    file = b"".join((MAGIC, head, struct.pack("<I", len(head)), MAGIC))
-    try:
-        schema = parquet.ParquetFile(pa.BufferReader(file)).schema_arrow
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise Corrupt(f"a Parquet schema that can't be read ({error})") from error
-    return schema_of(schema.serialize().to_pybytes())

@@ -5,9 +5,12 @@ https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.m
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from shardfs.errors import Corrupt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _T = TypeVar("_T")
 
@@ -33,6 +36,10 @@ class Struct:
 
     def __contains__(self, number: int) -> bool:
         return number in self._fields
+
+    def numbers(self) -> Iterator[int]:
+        """Which fields there are."""
+        return iter(self._fields)
 
     def number(self, number: int, default: int | None = None) -> int:
         """An integer or truth value. Raises Corrupt where it is missing and has no *default*."""

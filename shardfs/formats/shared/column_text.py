@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     """From the stored bytes of a value to its text. Raises Corrupt."""
 
 UUID_EXTENSION = "arrow.uuid"
+PARQUET_INTERVAL = "month_day_milli"
+"""The unit of Parquet's intervals: unsigned, unlike all of Arrow's."""
 
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _DAY = 86_400
@@ -46,7 +48,7 @@ def text_reader(field: ArrowField) -> Reader | None:
     if field.extension == UUID_EXTENSION and (type_.type, type_.size) == (Type.FIXED_BINARY, 16):
         return lambda data: str(UUID(bytes=bytes(data)))
     if type_.type is Type.INTERVAL:
-        return {"month": _months, "day_time": _days, "month_day_nano": _months_days}[type_.unit]
+        return _INTERVALS[type_.unit]
     write = _writer(type_)
     return (
         None if write is None else lambda data: write(int.from_bytes(data, "little", signed=True))
@@ -179,3 +181,16 @@ def _days(data: memoryview) -> str:
 def _months_days(data: memoryview) -> str:
     months, days, nanoseconds = struct.unpack("<iiq", data)
     return _interval(months, days, nanoseconds, "ns")
+
+
+def _months_days_milliseconds(data: memoryview) -> str:
+    months, days, milliseconds = struct.unpack("<III", data)
+    return _interval(months, days, milliseconds, "ms")
+
+
+_INTERVALS: dict[str, Reader] = {
+    "month": _months,
+    "day_time": _days,
+    "month_day_nano": _months_days,
+    PARQUET_INTERVAL: _months_days_milliseconds,
+}

@@ -27,6 +27,7 @@ from shardfs.formats.shared.columns import (
     Stored,
 )
 from shardfs.formats.shared.jsontext import parse
+from shardfs.formats.shared.shredded import Variant, is_variant
 from shardfs.model import Encoded, Plain, Rendered, Scalar
 
 if TYPE_CHECKING:
@@ -81,6 +82,8 @@ def form_of(field: ArrowField, feature: object = None) -> Form:
     feature = feature if isinstance(feature, dict) else {}
     if type_.type in LISTS:
         return _array(field, feature) or _list(field)
+    if is_variant(field):
+        return Variant(field)
     if type_.type is Type.STRUCT:
         return media(field) or Json()
     return _leaf(field, feature) or Json()

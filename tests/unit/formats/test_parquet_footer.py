@@ -183,10 +183,17 @@ def test_a_column_that_cannot_be_read_says_why(
     assert bytes(good.data.read(0, 9)) == b"x"
 
 
-def test_statistics_that_deny_a_null_are_found_out() -> None:
+@pytest.mark.parametrize("nulls", [0, 1, 2, 9])
+def test_levels_tell_what_is_null_whatever_statistics_say(nulls: int) -> None:
+    pages = page(struct.pack("<I", 4) + b"\x02\x00\x02\x01" + texts(b"a"), 2)
+    assert contents(made(V, [(2, [Made(pages, 2, said={12: {3: nulls}})])])) == [None, b"a"]
+
+
+def test_statistics_that_deny_a_null_among_long_values_are_found_out() -> None:
+    """These are believed, so that nobody looks through pictures only to learn that they are there."""
     null = page(struct.pack("<I", 2) + b"\x02\x00", 1)
     with pytest.raises(Corrupt, match="null, against"):
-        contents(made(V, [(1, [Made(null, 1, said={12: {3: 0}})])]))
+        contents(made(V, [(1, [Made(null, 1, said={12: {3: 0}, 6: 1 << 20})])]))
 
 
 def test_too_many_row_groups() -> None:

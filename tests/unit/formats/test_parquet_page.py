@@ -163,13 +163,13 @@ def test_a_label_takes_nothing_of_the_images(compression: str) -> None:
     assert file.total() < 32 << 10
 
 
-def test_a_column_that_has_no_nulls_is_not_looked_at_for_them() -> None:
+def test_a_column_of_long_values_that_has_no_nulls_is_not_looked_at_for_them() -> None:
     schema = [
         root(2),
         element("v", REQUIRED, type=BYTE_ARRAY),
         element("w", OPTIONAL, type=BYTE_ARRAY),
     ]
-    known = Made(page(levels([1]) + texts(b"b"), 1), 1, said={12: {3: 0}})
+    known = Made(page(levels([1]) + texts(b"b"), 1), 1, said={12: {3: 0}, 6: 1 << 20})
     file = CountingBlob(made(schema, [(1, [Made(page(texts(b"a"), 1), 1), known])]))
     shard = opened(file)
     shard.fields(0)
@@ -218,7 +218,7 @@ def test_pages_that_had_to_be_passed_over_are_remembered(monkeypatch: pytest.Mon
         file.reads.clear()
         assert bytes(read_all(shard.fields(150)[0].data)) == bytes([150]) * 1000
         assert (len(file.reads) > 200) == first
-    assert list(kept) == ["parquet pages 1 0"]
+    assert list(kept) == ["parquet pages 2 0"]
 
 
 def test_nothing_is_awaited_where_that_is_forbidden() -> None:
@@ -249,7 +249,6 @@ DAMAGE = {
     "no dictionary": page(levels([1]) + b"\x01\x02\x00", 1, encoding=8),
     "levels of version 2 longer than the page": page_v2(b"", 1, 1, definition=b"\x02\x01")[:-2],
     "levels of version 2 that end early": page_v2(texts(b"b"), 1, 1, definition=b"\x00\x01"),
-    "rows of version 2 that are no values": page_v2(texts(b"b"), 1, 2, definition=b"\x02\x01"),
     "rows of version 2 fewer than none": page_v2(texts(b"b"), 1, -1, definition=b"\x02\x01"),
 }
 
@@ -280,8 +279,28 @@ def test_encodings_that_are_not_read(encoding: int) -> None:
 
 
 def test_levels_that_are_not_read() -> None:
-    with pytest.raises(Unsupported, match="bit-packed"):
+    with pytest.raises(Unsupported, match="BIT_PACKED"):
         contents(column(page(b"\x80" + texts(b"a"), 1, levels=4), values=1))
+
+
+def test_the_encoding_of_levels_that_are_not_stored_means_nothing() -> None:
+    flat = page(levels([1]) + texts(b"a"), 1, repetition=4)
+    assert contents(column(flat, values=1)) == [b"a"]
+    never_null = [root(1), element("v", REQUIRED, type=BYTE_ARRAY)]
+    bare = page(texts(b"a"), 1, levels=4)
+    assert contents(made(never_null, [(1, [Made(bare, 1)])])) == [b"a"]
+
+
+def test_rows_of_a_flat_page_of_version_2_are_its_values_whatever_it_says() -> None:
+    page_ = page_v2(texts(b"b", b"c"), 2, 1, definition=b"\x04\x01")
+    assert contents(column(page_, values=2)) == [b"b", b"c"]
+
+
+def test_values_of_version_2_that_are_compressed_though_it_says_otherwise() -> None:
+    body, definition = texts(b"b" * 100), b"\x02\x01"
+    packed = bytes(pa.compress(body, codec="snappy", asbytes=True))
+    page_ = page_v2(packed, 1, 1, definition=definition, size=len(definition) + len(body))
+    assert contents(column(page_, values=1, said={4: thrift.I32(1)})) == [b"b" * 100]
 
 
 def test_rows_that_no_page_has_are_damage() -> None:
@@ -366,5 +385,5 @@ def test_a_page_of_version_2_that_lies_about_its_rows_is_damage(rows: int) -> No
     lists = page_v2(ints(1, 2), 2, rows, b"\x04\x00", b"\x04\x03")
     shard = opened(made(TAGS, [(rows, [Made(lists, 2, INT32)])]))
     for row in range(rows):
-        with pytest.raises(Corrupt, match="instead of"):
+        with pytest.raises(Corrupt, match="rows, where"):
             [read_all(field.data) for field in shard.fields(row)]

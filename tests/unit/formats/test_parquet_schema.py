@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from shardfs.errors import Corrupt, ShardfsError, Unsupported
+from shardfs.blob import read_all
+from shardfs.errors import Corrupt, Unsupported
 from shardfs.formats.parquet.schema import Node, nodes_of, parse_elements
 from shardfs.formats.parquet.thrift import read_struct
 from shardfs.formats.shared.arrow.types import ArrowField, DataType, Type
@@ -168,13 +169,9 @@ def test_damaged_schemas(elements: Parts) -> None:
         parsed(elements)
 
 
-@pytest.mark.parametrize(
-    "elements",
-    [[root(1), element("v", type=8)], [root(1 << 14), *[element("v", type=1)] * (1 << 14)]],
-)
-def test_schemas_that_are_not_read(elements: Parts) -> None:
+def test_schemas_that_are_not_read() -> None:
     with pytest.raises(Unsupported):
-        parsed(elements)
+        parsed([root(1 << 14), *[element("v", type=1)] * (1 << 14)])
 
 
 def test_columns_of_one_name_and_of_any_name() -> None:
@@ -202,7 +199,6 @@ INT_64 = ArrowField("v", DataType(Type.INT, "<i8", 8))
         ([element("v", children=1), element("x", type=2)], INT_64.type),
         ([element("v", children=1), element("x", type=2)], DataType(Type.LIST, children=(INT_64,))),
         ([element("v", children=1), element("x", type=2)], DataType(Type.STRUCT)),
-        ([element("v")], DataType(Type.STRUCT)),
     ],
 )
 def test_a_column_that_is_not_what_arrow_says_harms_no_other(
@@ -220,7 +216,59 @@ def test_as_many_columns_as_arrow_says() -> None:
         nodes_of(parsed([root(1), element("w", type=2)]), [INT_64, INT_64], typed=True)
 
 
-def test_a_schema_that_arrow_refuses() -> None:
-    schema = [root(1), element("v", type=INT32, converted=0)]
-    with pytest.raises(ShardfsError, match="schema"):
-        opened(made(schema, [(1, [Made(page(ints(5), 1), 1, INT32)])]))
+NUMBER = Made(page(ints(5), 1), 1, INT32)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    {
+        "a number that should be text": element("v", type=INT32, converted=0),
+        "a stored type of the future": element("v", type=8),
+        "a decimal of too many digits": {
+            **element("v", type=INT32, converted=5),
+            8: thrift.I32(100),
+        },
+    }.items(),
+    ids=lambda pair: pair[0],
+)
+def test_a_type_that_nobody_knows_harms_no_other_column(odd: tuple[str, dict[int, Any]]) -> None:
+    shard = opened(made([root(2), odd[1], element("w", type=INT32)], [(1, [NUMBER, NUMBER])]))
+    unknown, known = shard.fields(0)
+    with pytest.raises(Unsupported, match="'v'"):
+        read_all(unknown.data)
+    assert bytes(read_all(known.data)) == ints(5)
+
+
+def test_keys_of_maps_that_say_they_may_be_null() -> None:
+    schema = [
+        root(1),
+        element("v", OPTIONAL, children=1, converted=MAP),
+        element("map", REPEATED, children=2),
+        element("key", OPTIONAL, type=INT32),
+        element("value", OPTIONAL, type=INT32),
+    ]
+    part = Made(page(levels([0]) + levels([3]) + ints(5), 1), 1, INT32)
+    assert files(opened(made(schema, [(1, [part, part])])), 0) == [("v.json", b"[[5,5]]\n")]
+
+
+def test_groups_of_nothing_are_left_out() -> None:
+    schema = [
+        root(2),
+        element("v", OPTIONAL, children=1),
+        element("inner", OPTIONAL, children=0),
+        element("w", children=2),
+        element("x", type=INT32),
+        element("inner", children=0),
+    ]
+    assert files(opened(made(schema, [(1, [NUMBER])])), 0) == [("w.json", b'{"x":5}\n')]
+
+
+def test_intervals() -> None:
+    schema = [root(1), element("v", type=7, length=12, converted=21)]
+    parts = struct.pack("<3I", 1, 2, 3500) + struct.pack("<3I", 0, 0, 0) + b"\xff" * 12
+    shard = opened(made(schema, [(3, [Made(page(parts, 3), 3, 7)])]))
+    assert [files(shard, row) for row in range(3)] == [
+        [("v.txt", b"P1M2DT3.5S\n")],
+        [("v.txt", b"PT0S\n")],
+        [("v.txt", b"P4294967295M4294967295DT4294967.295S\n")],
+    ]

@@ -31,6 +31,10 @@ class Table:
             raise Corrupt("a FlatBuffers message without a table")
         return cls(data, int.from_bytes(data[:_U32], "little"))
 
+    def place(self, field: int) -> int:
+        """Where a field lies in the message; 0 where it has its default."""
+        return self._find(field)
+
     def number(self, field: int, code: str, default: int = 0) -> int:
         """A number of the ``struct`` type *code*."""
         at = self._find(field)

@@ -21,7 +21,8 @@ _MAX_DEPTH = 64
 _MAX_FIELDS = 1 << 17
 # Decimals of 256 bits have 76 digits, and Parquet's of any length are read as these.
 _MAX_SCALE = 76
-_EXTENSION = "ARROW:extension:name"
+EXTENSION = "ARROW:extension:name"
+"""The key of the name of an extension type."""
 _EXTENSION_METADATA = "ARROW:extension:metadata"
 
 
@@ -116,7 +117,7 @@ class ArrowField:
     @property
     def extension(self) -> str:
         """The name of its extension type, "" for none."""
-        return self.metadata.get(_EXTENSION, "")
+        return self.metadata.get(EXTENSION, "")
 
     @property
     def extension_metadata(self) -> str:

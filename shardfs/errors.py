@@ -77,6 +77,10 @@ class Unsupported(ShardfsError):
     """A variant of a format that shardfs does not read."""
 
 
+LASTING = (Corrupt, Unsupported)
+"""What reading again will not help."""
+
+
 class MissingPackage(ShardfsError):
     """The data needs a package that is not installed; the message says which extra brings it."""
 

@@ -127,6 +127,7 @@ CODECS = (
     Row("gz", "gzip:Gzip"),
     Row("bz2", "bzip2:Bzip2"),
     Row("xz", "xz:Xz"),
+    Row("lzma", "xz:Xz"),
     Row("lz4", "lz4:Lz4"),
     Row("br", "brotli:Brotli"),
     Row("snappy", "snappy:Snappy"),

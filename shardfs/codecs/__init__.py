@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 class Stream(Protocol):
-    """Decompressed bytes in order."""
+    """Decompressed bytes in order. After an error it is of no use any more."""
 
     def readinto1(self, target: memoryview, /) -> int:
         """Fill the beginning of *target*, as far as one step of decompression goes; 0 at the end.
 
-        What damage leaves readable is handed out before the damage is raised.
+        Whatever the size of *target*, what damage leaves readable is handed out before the damage is raised.
         """
         ...
 
@@ -31,7 +31,13 @@ class Codec(Protocol):
         """What its streams raise on damaged data, beside Corrupt."""
         ...
 
-    def stream(self, blob: Blob, /) -> Stream: ...
+    def stream(self, blob: Blob, most: int, /) -> Stream:
+        """The content of *blob*.
+
+        *most* is how many bytes it may look back over and hold in memory for that. It is no more than the content
+        needs, whatever the data declare; where more than that would be needed, TooLarge is raised.
+        """
+        ...
 
     def content_size(self, blob: Blob, /) -> int | None:
         """What the first part of the compressed data says it holds in bytes; None where it does not say."""

@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from shardfs.codecs._source import Source
-
-if TYPE_CHECKING:
-    from shardfs.blob import Blob
-
-# What a call decodes before damage in it is lost: small, but enough that a call's own cost (2 us) does not count.
+# Small, but enough that a call's own cost (2 us) does not count.
 _STEP = 16 << 10
+
+
+class File(Protocol):
+    """What it reads from, beside that pyarrow closes it.
+
+    Attributes:
+        last: as in ``Steps``.
+    """
+
+    closed: bool
+    last: int
+
+    def read(self, length: int, /) -> bytes: ...
+    def close(self) -> None: ...
 
 
 class ArrowStream:
     """One or several streams of a codec by pyarrow's name for it. Raises OSError on damage, a missing end included."""
 
-    def __init__(self, blob: Blob, name: str) -> None:
+    def __init__(self, source: File, name: str) -> None:
         import pyarrow as pa
 
-        source = pa.PythonFile(Source(blob), mode="r")
-        self._stream = pa.CompressedInputStream(source, name)
+        self.step, self._source = _STEP, source
+        self._stream = pa.CompressedInputStream(pa.PythonFile(source, mode="r"), name)
+
+    @property
+    def last(self) -> int:
+        return self._source.last
 
     def readinto1(self, target: memoryview, /) -> int:
-        return int(self._stream.readinto(target[:_STEP]))
+        return int(self._stream.readinto(target[: self.step]))

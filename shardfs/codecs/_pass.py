@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from shardfs.errors import Corrupt, ShardfsError, TooLarge
+from shardfs.errors import LASTING, Corrupt, ShardfsError, TooLarge
 
 if TYPE_CHECKING:
     from shardfs.blob import Blob
     from shardfs.codecs import Codec, Stream
 
 _SKIP = 1 << 20
+
+
+class Limits(NamedTuple):
+    """What is allowed.
+
+    Attributes:
+        size: bytes that come out.
+        window: bytes that are looked back over.
+    """
+
+    size: int
+    window: int
 
 
 class Pass:
@@ -22,12 +34,12 @@ class Pass:
         failure: why there are no more, where that is not the end of the data.
     """
 
-    def __init__(self, blob: Blob, codec: Codec, limit: int) -> None:
-        """More than *limit* bytes are a failure: TooLarge."""
-        self._blob, self._codec, self._limit = blob, codec, limit
+    def __init__(self, blob: Blob, codec: Codec, limits: Limits) -> None:
+        """More bytes than the *limits* are a failure: TooLarge."""
+        self._blob, self._codec, self._limits = blob, codec, limits
         self._stream: Stream | None = None
         self.done, self.ended = 0, False
-        self.failure: Corrupt | None = None
+        self.failure: ShardfsError | None = None
 
     def turn(self, target: memoryview) -> int:
         """Fill *target*; fewer bytes only where the pass ends.
@@ -41,13 +53,13 @@ class Pass:
                     self._stream = self._begin()
                 made = self._stream.readinto1(target[count:])
                 count, self.ended = count + made, not made
-                if self.done + count > self._limit:
+                if self.done + count > self._limits.size:
                     raise TooLarge(
-                        f"decompresses to more than the {self._limit} bytes allowed (--max-chunk-size)"
+                        f"decompresses to more than the {self._limits.size} bytes allowed (--max-chunk-size)"
                     )
         except self._codec.damage as error:
             self._fail(Corrupt(f"damaged compressed data ({error})"), count)
-        except Corrupt as error:
+        except LASTING as error:
             self._fail(error, count)
         except ShardfsError:
             self._stream = None
@@ -57,7 +69,7 @@ class Pass:
 
     def _begin(self) -> Stream:
         """A stream that stands where this pass does."""
-        stream, left = self._codec.stream(self._blob), self.done
+        stream, left = self._codec.stream(self._blob, self._limits.window), self.done
         target = memoryview(bytearray(min(left, _SKIP)))
         while left:
             count = stream.readinto1(target[:left])
@@ -66,7 +78,7 @@ class Pass:
             left -= count
         return stream
 
-    def _fail(self, error: Corrupt, count: int) -> None:
+    def _fail(self, error: ShardfsError, count: int) -> None:
         # A copy: the traceback of the error itself would keep all that it passed alive.
         failure = type(error)(f"{error.message}, after {self.done + count} bytes")
         failure.places = list(error.places)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from shardfs.codecs._arrow import ArrowStream
+from shardfs.codecs._careful import Careful
+from shardfs.codecs._source import Source
 
 if TYPE_CHECKING:
     from shardfs.blob import Blob
@@ -17,8 +19,9 @@ class Brotli:
     damage: ClassVar[tuple[type[Exception], ...]] = (OSError,)
 
     @staticmethod
-    def stream(blob: Blob) -> Stream:
-        return ArrowStream(blob, "brotli")
+    def stream(blob: Blob, most: int) -> Stream:
+        """Looks back over no more than 16 MB, so *most* is no matter."""
+        return Careful(lambda single: ArrowStream(Source(blob, single), "brotli"), Brotli.damage)
 
     @staticmethod
     def content_size(blob: Blob) -> int | None:

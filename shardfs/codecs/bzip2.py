@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 from typing import TYPE_CHECKING, ClassVar
 
+from shardfs.codecs._careful import Careful
 from shardfs.codecs._members import Members
 
 if TYPE_CHECKING:
@@ -18,10 +19,15 @@ class Bzip2:
     damage: ClassVar[tuple[type[Exception], ...]] = (OSError, EOFError)
 
     @staticmethod
-    def stream(blob: Blob) -> Stream:
-        return Members(blob, bz2.BZ2Decompressor)
+    def stream(blob: Blob, most: int) -> Stream:
+        """Looks back over no more than a block of 900 KB, so *most* is no matter."""
+        return Careful(lambda single: Members(blob, _begin, single), Bzip2.damage)
 
     @staticmethod
     def content_size(blob: Blob) -> int | None:
         """None: bzip2 does not say."""
         return None
+
+
+def _begin(head: bytes) -> tuple[bz2.BZ2Decompressor, bytes]:
+    return bz2.BZ2Decompressor(), head

@@ -21,7 +21,7 @@ class Gzip:
     damage: ClassVar[tuple[type[Exception], ...]] = (gzip.BadGzipFile, zlib.error, EOFError)
 
     @staticmethod
-    def stream(blob: Blob) -> Stream:
+    def stream(blob: Blob, most: int) -> Stream:
         if library() is not None:
             return GzipMembers(blob)
         return cast("Stream", gzip.GzipFile(fileobj=cast("IO[bytes]", Source(blob)), mode="rb"))

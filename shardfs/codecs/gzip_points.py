@@ -78,7 +78,7 @@ class _From:
     def __init__(self, state: bytes) -> None:
         self._state = state
 
-    def stream(self, blob: Blob, /) -> Stream:
+    def stream(self, blob: Blob, most: int, /) -> Stream:
         place = None
         if self._state:
             try:

@@ -7,7 +7,7 @@ import threading
 from typing import TYPE_CHECKING, NamedTuple
 
 from shardfs.blob import Blob, clip, may_wait
-from shardfs.errors import Corrupt, ShardfsError, TooLarge, Unreadable, WouldBlock
+from shardfs.errors import LASTING, Corrupt, ShardfsError, TooLarge, Unreadable, WouldBlock
 from shardfs.turns import Turns
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Inflated:
         def step() -> None:
             try:
                 progress.step()
-            except Corrupt:
+            except LASTING:
                 if progress.done < stop:  # what came before the damage can be read
                     raise
             except ShardfsError:  # another try may go better, but not in the middle of a stream
@@ -97,7 +97,8 @@ class Inflated:
         said = self._codec.content_size(self._blob)
         if said is not None and said > self._limit:
             raise self._too_large(said)
-        stream, target, total = self._codec.stream(self._blob), memoryview(bytearray(STEP)), 0
+        stream = self._codec.stream(self._blob, self._limit)
+        target, total = memoryview(bytearray(STEP)), 0
         try:
             while count := stream.readinto1(target):
                 total += count
@@ -131,7 +132,7 @@ class _Progress:
 
     def __init__(self, blob: Blob, codec: Codec, size: int) -> None:
         self._codec = codec
-        self._stream: Stream | None = codec.stream(blob)
+        self._stream: Stream | None = codec.stream(blob, size)
         try:
             # Anonymous memory takes no pages before they are written.
             self._target = memoryview(mmap.mmap(-1, size))

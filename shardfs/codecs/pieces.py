@@ -17,7 +17,7 @@ from cachetools import LRUCache
 
 from shardfs.blob import Slice, clip, read_exactly
 from shardfs.codecs.inflated import Inflated
-from shardfs.errors import Corrupt, Unreadable
+from shardfs.errors import LASTING, Corrupt, Unreadable
 from shardfs.turns import Turns
 
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ class Pieced:
                 with self._pieces_lock:
                     self._pieces[len(self._table)] = made
             self._table.append(piece)
-        except (Corrupt, Unsuited) as error:
+        except (*LASTING, Unsuited) as error:
             self._problem = str(error)
             return
         self._finder = finder

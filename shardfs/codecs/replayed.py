@@ -10,7 +10,7 @@ from cachetools import LRUCache
 
 from shardfs.blob import Bytes, may_wait, read_all
 from shardfs.cache.memory import Derived
-from shardfs.codecs._pass import Pass
+from shardfs.codecs._pass import Limits, Pass
 from shardfs.errors import WouldBlock
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ class Replayed:
     What has gone from there comes back by decompression from the beginning: right, but slow.
     """
 
-    def __init__(self, blob: Blob, codec: Codec, *, memory: Memory, limit: int) -> None:
-        self._blob, self._codec, self._memory, self._limit = blob, codec, memory, limit
-        self._pass = Pass(blob, codec, limit)
+    def __init__(self, blob: Blob, codec: Codec, *, memory: Memory, limits: Limits) -> None:
+        self._blob, self._codec, self._memory, self._limits = blob, codec, memory, limits
+        self._pass = Pass(blob, codec, limits)
         self._chunks: LRUCache[int, Derived] = LRUCache(_KNOWN_CHUNKS)
         self._chunks_lock, self._lock = threading.Lock(), threading.Lock()
         self._end: Pass | None = None
@@ -79,7 +79,7 @@ class Replayed:
             if kept is not None:  # by the thread that went on before
                 return bytes(read_all(kept))
             if self._pass.done > number * _CHUNK:
-                self._pass = Pass(self._blob, self._codec, self._limit)
+                self._pass = Pass(self._blob, self._codec, self._limits)
             return self._go_on(number)
 
     def _go_on(self, number: int | None) -> bytes:

@@ -28,7 +28,7 @@ class Snappy:
     damage: ClassVar[tuple[type[Exception], ...]] = (OSError,)  # pyarrow's
 
     @staticmethod
-    def stream(blob: Blob) -> Stream:
+    def stream(blob: Blob, most: int) -> Stream:
         return _Block(blob)
 
     @staticmethod

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from shardfs.blob import clip
 from shardfs.cache.disk import NoRoom
-from shardfs.codecs._pass import Pass
+from shardfs.codecs._pass import Limits, Pass
 from shardfs.codecs.pieces import Unsuited
 from shardfs.turns import Turns
 
@@ -25,9 +25,11 @@ class Spilled:
     Raises Unsuited where there is no room for more.
     """
 
-    def __init__(self, blob: Blob, codec: Codec, spill: Spill, *, limit: int, keep: bool) -> None:
+    def __init__(
+        self, blob: Blob, codec: Codec, spill: Spill, *, limits: Limits, keep: bool
+    ) -> None:
         """With *keep*, the file stays for later mounts once it is whole."""
-        self._pass, self._spill, self._keep = Pass(blob, codec, limit), spill, keep
+        self._pass, self._spill, self._keep = Pass(blob, codec, limits), spill, keep
         self._turns = Turns()
         self._ended = False
         """Whether all that the pass made is written, and no more will come."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from shardfs.blob import may_wait
 from shardfs.cache.disk import NoRoom
+from shardfs.codecs._pass import Limits
 from shardfs.codecs.pieces import VERSION, Pieced, Unsuited
 from shardfs.codecs.replayed import Replayed
 from shardfs.codecs.spilled import Spilled
@@ -167,7 +168,7 @@ def _by_spilling(packed: Packed, means: Means, _: str) -> Blob:
     except NoRoom as error:
         raise Unsuited(str(error)) from error
     return Spilled(
-        packed.blob, packed.codec, spill, limit=_limit(packed, means), keep=bool(packed.key)
+        packed.blob, packed.codec, spill, limits=_limits(packed, means), keep=bool(packed.key)
     )
 
 
@@ -175,11 +176,12 @@ def _by_replaying(packed: Packed, means: Means, why: str) -> Blob:
     error = ShardfsError(f"slow: every step back in it decompresses from the beginning ({why})")
     error.places.append(packed.name)
     means.report(error)
-    return Replayed(packed.blob, packed.codec, memory=means.memory, limit=_limit(packed, means))
+    return Replayed(packed.blob, packed.codec, memory=means.memory, limits=_limits(packed, means))
 
 
 _WAYS = (_by_whole_content, _by_pieces, _by_spilling, _by_replaying)
 
 
-def _limit(packed: Packed, means: Means) -> int:
-    return max(means.size_limit, _MAX_RATIO * packed.blob.size())
+def _limits(packed: Packed, means: Means) -> Limits:
+    size = max(means.size_limit, _MAX_RATIO * packed.blob.size())
+    return Limits(size, means.size_limit)

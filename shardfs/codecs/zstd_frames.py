@@ -57,7 +57,7 @@ def _piece(blob: Blob, frame: Frame, largest: int) -> Piece:
 
 def _content(blob: Blob, frame: Frame, largest: int) -> bytes:
     """What a frame holds that does not say how much it is."""
-    stream = Zstd.stream(Slice(blob, frame.start, frame.stop - frame.start))
+    stream = Zstd.stream(Slice(blob, frame.start, frame.stop - frame.start), largest)
     target, content = memoryview(bytearray(_STEP)), bytearray()
     try:
         while (count := stream.readinto1(target)) and len(content) <= largest:

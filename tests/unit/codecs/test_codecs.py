@@ -6,6 +6,7 @@ import bz2
 import gzip
 import lzma
 import random
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -28,6 +29,7 @@ COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "gz": gzip.compress,
     "bz2": bz2.compress,
     "xz": lzma.compress,
+    "lzma": partial(lzma.compress, format=lzma.FORMAT_ALONE),
     "lz4": lambda data: bytes(pa.Codec("lz4").compress(data)),
     "br": lambda data: bytes(pa.Codec("brotli").compress(data)),
     "snappy": lambda data: bytes(pa.Codec("snappy").compress(data)),
@@ -119,7 +121,7 @@ def test_brotli_that_unpacks_to_much_takes_little_memory() -> None:
     stored = COMPRESS["br"](bytes(64 << 20))
     assert len(stored) < 1000
     row = next(row for row in CODECS if row.name == "br")
-    stream = load("codecs", row).stream(Bytes(stored))
+    stream = load("codecs", row).stream(Bytes(stored), 1 << 30)
     before = pa.total_allocated_bytes()
     stream.readinto1(memoryview(bytearray(1 << 10)))
     assert pa.total_allocated_bytes() - before < 8 << 20

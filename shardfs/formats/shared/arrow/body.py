@@ -42,6 +42,7 @@ class Layout:
             unions the one in front of the codes, since older ones have the bits of nulls there.
         views: how many columns of views stand before it.
         unions: how many unions, itself among them.
+        nulls: how many columns of nothing but nulls.
         unknown: how many columns of unknown types.
     """
 
@@ -50,6 +51,7 @@ class Layout:
     buffer: int
     views: int
     unions: int
+    nulls: int
     unknown: int
     children: tuple[Layout, ...]
 
@@ -60,36 +62,38 @@ class Plan:
 
     Attributes:
         buffers: how many there are of columns of known types, but for the additional ones.
-        unions, unknown: how many columns are of such types.
+        unions, nulls, unknown: how many columns are of such types.
         is_big: whether numbers are those of a big-endian machine.
     """
 
     columns: tuple[Layout, ...]
     buffers: int
     unions: int
+    nulls: int
     unknown: int
     is_big: bool
 
 
 def lay_out(fields: Sequence[ArrowField], *, is_big: bool) -> Plan:
     """The layouts of the columns of a batch."""
-    node = buffer = views = unions = unknown = 0
+    node = buffer = views = unions = nulls = unknown = 0
 
     def place(field: ArrowField) -> Layout:
-        nonlocal node, buffer, views, unions, unknown
+        nonlocal node, buffer, views, unions, nulls, unknown
         kind = field.type.type if field.dictionary is None else Type.INT
         unions += kind is Type.UNION
-        here = (node, buffer - (kind is Type.UNION), views, unions, unknown)
+        here = (node, buffer - (kind is Type.UNION), views, unions, nulls, unknown)
         is_sparse = kind is Type.UNION and field.type.unit == "sparse"
         node += 1
         buffer += 1 if is_sparse else _BUFFERS.get(kind, 2)
         views += kind in VIEWS
+        nulls += kind is Type.NULL
         unknown += kind is Type.UNKNOWN
         children = field.type.children if field.dictionary is None else ()
         return Layout(field, *here, tuple(place(child) for child in children))
 
     columns = tuple(place(field) for field in fields)
-    return Plan(columns, buffer, unions, unknown, is_big)
+    return Plan(columns, buffer, unions, nulls, unknown, is_big)
 
 
 class Body:
@@ -112,16 +116,22 @@ class Body:
         self._shifts = tuple(accumulate(self._parts, initial=0))
         self.codec, self.is_big = message.codec, plan.is_big
         self.has_bits_of_unions = message.version == V4
-        self._of_unknown = self._count_of_unknown(plan)
+        self._of_unknown = self._of_null = 0
+        self._share_the_rest(plan)
         self._opened: dict[int, Blob] = {}
 
-    def _count_of_unknown(self, plan: Plan) -> int:
-        """How many buffers a column of an unknown type has, if all have as many: the known ones leave these."""
-        if not plan.unknown:
-            return 0
+    def _share_the_rest(self, plan: Plan) -> None:
+        """Find how many buffers such columns have of which nothing says it, if all have as many.
+
+        They are those of unknown types, and before Arrow 0.15 those of nulls.
+        """
         known = plan.buffers + self._shifts[-1] + plan.unions * self.has_bits_of_unions
-        count, rest = divmod(len(self._buffers) - known, plan.unknown)
-        return -1 if rest else count
+        if plan.unknown:
+            count, rest = divmod(len(self._buffers) - known, plan.unknown)
+            self._of_unknown = -1 if rest else count
+        elif plan.nulls and self.has_bits_of_unions:
+            count, rest = divmod(len(self._buffers) - known, plan.nulls)
+            self._of_null = 0 if rest else max(count, 0)
 
     def node(self, layout: Layout) -> tuple[int, int]:
         """(number of values, number of nulls)."""
@@ -150,7 +160,7 @@ class Body:
         if layout.unknown and self._of_unknown < 0:
             raise Unsupported("an Arrow column behind others of unknown types")
         index = layout.buffer + self._shifts[layout.views] + layout.unknown * self._of_unknown
-        return index + layout.unions * self.has_bits_of_unions
+        return index + layout.unions * self.has_bits_of_unions + layout.nulls * self._of_null
 
     def parts(self, layout: Layout) -> int:
         """How many buffers of data a column of views has."""

@@ -7,7 +7,7 @@ import logging
 import sys
 from pathlib import Path
 
-from tests.conformance import parquet_suite
+from tests.conformance import arrow_suite, parquet_suite
 from tests.conformance.report import finish
 
 
@@ -18,7 +18,10 @@ def main() -> int:
     args = parser.parse_args()
     logging.disable()  # what is refused is told at the end
     tallies = [
-        parquet_suite.run(folder) for folder in args.folders if parquet_suite.files_in(folder)
+        suite.run(folder)
+        for folder in args.folders
+        for suite in (parquet_suite, arrow_suite)
+        if suite.files_in(folder)
     ]
     return finish(tallies, is_verbose=args.verbose)
 

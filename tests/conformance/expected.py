@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _FLOATS = {16: np.float16, 32: np.float32, 64: np.float64}
 _DAY = 86400
+_NEAR_LAST = 253_000_000_000
+_AROUND = (pa.DictionaryScalar, pa.ExtensionScalar, pa.RunEndEncodedScalar, pa.UnionScalar)
 
 
 class Different(Exception):
@@ -52,10 +54,10 @@ def is_list(type_: pa.DataType) -> bool:
 
 def plain(value: pa.Scalar) -> pa.Scalar:
     """A value without what stands around it: dictionaries and the types that extend others."""
-    while isinstance(value, (pa.DictionaryScalar, pa.ExtensionScalar)):
+    while isinstance(value, _AROUND):
         if isinstance(value, pa.UuidScalar):
             break
-        value = value.value
+        value = pa.NULL if value.value is None else value.value
     return value
 
 
@@ -88,9 +90,9 @@ def check(value: pa.Scalar, name: str, data: bytes) -> None:
         _same(data, content, content)
     elif name.endswith(".npy"):
         array = np.load(io.BytesIO(data), allow_pickle=False)
-        _compare(value, array.tolist())
+        compare(value, array.tolist())
     elif _is_nested(type_):
-        _compare(value, json.loads(data))
+        compare(value, json.loads(data))
     else:
         text = data.decode()
         _same(text[-1:], "\n", text)
@@ -106,7 +108,7 @@ def _same(found: object, wanted: object, value: object) -> None:
         raise Different(f"{found!r:.120} instead of {value!r:.120}")
 
 
-def _compare(value: pa.Scalar, found: Any) -> None:
+def compare(value: pa.Scalar, found: Any) -> None:
     """Compare a value with one of JSON. Raises Different."""
     value = plain(value)
     type_ = value.type
@@ -120,10 +122,10 @@ def _compare(value: pa.Scalar, found: Any) -> None:
             raise Different(f"{found!r:.120} instead of {len(items)} items")
         for item, part in zip(items, found, strict=True):
             if pt.is_map(type_):
-                _compare(item[0], part[0])
-                _compare(item[1], part[1])
+                compare(item[0], part[0])
+                compare(item[1], part[1])
             else:
-                _compare(item, part)
+                compare(item, part)
     elif is_binary(type_):
         content = value.as_buffer().to_pybytes() if value.as_buffer() is not None else b""
         _same(base64.b64decode(found, validate=True), content, content)
@@ -140,7 +142,7 @@ def _struct(value: pa.Scalar, found: Any) -> None:
     if not isinstance(found, dict) or (len(set(names)) == len(names) and list(found) != names):
         raise Different(f"{found!r:.120} instead of members {names}")
     for number, part in enumerate(found.values()):
-        _compare(value[number], part)
+        compare(value[number], part)
 
 
 def _compare_text(value: pa.Scalar, text: str) -> None:
@@ -193,7 +195,8 @@ def moment(value: pa.Scalar) -> str:
     if pt.is_date64(type_):
         return _stamp(number, "ms", None).removesuffix("T00:00:00")
     if pt.is_time(type_):
-        return _stamp(number, type_.unit, None).partition("T")[2]
+        text = _stamp(number, type_.unit, None)
+        return "24:00:00" if text == "1970-01-02T00:00:00" else text.partition("T")[2]
     if pt.is_duration(type_):
         seconds = Decimal(abs(number)) / (10 ** {"s": 0, "ms": 3, "us": 6, "ns": 9}[type_.unit])
         text = f"{seconds:f}"
@@ -209,10 +212,13 @@ def _stamp(number: int, unit: str, zone: str | None) -> str:
     if zone is not None:
         shift = _shift(number, unit, zone)
         number += shift * 10 ** {"s": 0, "ms": 3, "us": 6, "ns": 9}[unit]
-        sign, minutes = "-" if shift < 0 else "+", abs(shift) // 60
+        sign, (minutes, seconds) = "-" if shift < 0 else "+", divmod(abs(shift), 60)
         tail = f"{sign}{minutes // 60:02d}:{minutes % 60:02d}"
-    text = _iso(number, unit)
-    return (text.rstrip("0").rstrip(".") if "." in text else text) + tail
+        tail += f":{seconds:02d}" if seconds else ""
+    # numpy takes the least number of nanoseconds for none
+    digits = {"s": 0, "ms": 3, "us": 6, "ns": 9}[unit]
+    seconds, rest = divmod(number, 10**digits)
+    return _iso(seconds, "s") + (f".{rest:0{digits}d}".rstrip("0") if rest else "") + tail
 
 
 def _iso(number: int, unit: Any) -> str:
@@ -229,6 +235,8 @@ def _shift(number: int, unit: str, zone: str) -> int:
     if zone == "UTC":
         return 0
     seconds = number // 10 ** {"s": 0, "ms": 3, "us": 6, "ns": 9}[unit]
+    # the calendar of datetime ends, but repeats after 400 years; before the first of clocks nothing changes
+    seconds = max(seconds - 146_097 * _DAY if seconds > _NEAR_LAST else seconds, -_NEAR_LAST // 8)
     there = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=seconds)
     offset = there.astimezone(ZoneInfo(zone)).utcoffset()
     return round(offset.total_seconds()) if offset else 0

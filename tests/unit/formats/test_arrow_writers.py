@@ -207,6 +207,24 @@ def test_unions_of_before_arrow_1_have_nulls_of_their_own(dense: bool) -> None:
     assert list(files(data, 1)) == ["w.txt"]
 
 
+@pytest.mark.parametrize("buffers", [0, 1, 2])
+def test_nulls_of_before_arrow_015_have_buffers(buffers: int) -> None:
+    columns = [
+        integer("a", 8),
+        Column("nothing", 1),
+        Column("b", 5),
+        Column("more", 1),
+        integer("c", 8),
+    ]
+    nulls, text = [b""] * buffers, [b"", packed("<3i", 0, 1, 2), b"xy"]
+    body = Body(
+        2, [(2, 0), (2, 2)] * 2 + [(2, 0)], [b"", b"\1\2", *nulls, *text, *nulls, b"", b"\3\4"]
+    )
+    data = stream(columns, [batch(body, version=V4)], version=V4)
+    expected = [[1, 2], [None, None], ["x", "y"], [None, None], [3, 4]]
+    assert [values(data, number) for number in range(5)] == expected
+
+
 def test_the_compression_of_arrow_017_is_found() -> None:
     table = pa.table({"v": ["a" * 300] * 50})
     data = encoded(table, compression="lz4")

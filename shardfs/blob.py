@@ -141,11 +141,11 @@ class Slice:
 class Concat:
     """Blobs one after another."""
 
-    __slots__ = ("_ends", "_parts")
+    __slots__ = ("_ends", "parts")
 
     def __init__(self, parts: Sequence[Blob]) -> None:
-        self._parts = [part for part in parts if part.size()]
-        self._ends = list(accumulate(part.size() for part in self._parts))
+        self.parts = [part for part in parts if part.size()]
+        self._ends = list(accumulate(part.size() for part in self.parts))
 
     def size(self) -> int:
         return self._ends[-1] if self._ends else 0
@@ -156,7 +156,7 @@ class Concat:
         pieces: list[memoryview] = []
         while start < stop:
             begin = self._ends[index - 1] if index else 0
-            piece = self._parts[index].read(start - begin, stop - start)
+            piece = self.parts[index].read(start - begin, stop - start)
             pieces.append(piece)
             start = self._ends[index]
             index += 1
@@ -216,6 +216,27 @@ class Stored:
 
     def expect(self, spans: Iterable[tuple[int, int]], /) -> None:
         """Have the parts (offset, length) come that are read next; here, nothing is far enough to be worth it."""
+
+
+class Beside:
+    """What blobs inherit from that are files beside the shard which shows them, and so may change when it does not."""
+
+    __slots__ = ()
+
+    def check(self) -> None:
+        """Raise Changed where it is another than it was when it was found."""
+        raise NotImplementedError
+
+
+def check_beside(blob: Blob) -> None:
+    """Raise Changed where a file that *blob* shows, or a part of, is no longer what it was."""
+    while type(blob) is Slice:
+        blob = blob.parent
+    if isinstance(blob, Beside):
+        blob.check()
+    elif type(blob) is Concat:
+        for part in blob.parts:
+            check_beside(part)
 
 
 def read_into(blob: Blob, offset: int, target: memoryview) -> memoryview:

@@ -5,6 +5,7 @@
     |   +-- TooLarge (EIO)     more bytes than the limits allow
     |   +-- Spoilt (EIO)       a copy in the disk cache is not what was written; nobody outside of the caches sees it
     +-- Unreadable (EIO)       the source could not be read now; reading again may help
+    |   +-- Changed (ESTALE)   a file is no longer what was mounted
     +-- Unsupported (EIO)      a variant of a format that shardfs does not read
     +-- MissingPackage (EIO)   the data needs an extra that is not installed
     +-- OutsideSource (EIO)    a name in the data leads out of the source
@@ -71,6 +72,15 @@ class Spoilt(Corrupt):
 
 class Unreadable(ShardfsError):
     """The source could not be read; reading again may help."""
+
+
+class Changed(Unreadable):
+    """A file is no longer what was mounted."""
+
+    errno = errno.ESTALE
+
+    def __init__(self, message: str = "has changed since it was mounted: mount again") -> None:
+        super().__init__(message)
 
 
 class Unsupported(ShardfsError):

@@ -131,6 +131,7 @@ class ShardRef:
         records: how many records it holds by the index, None where only the shard knows.
         mtime_ns: the file's time of change.
         version: the file's version, as in Entry.
+        others: the paths of more files that it is made of.
     """
 
     name: str
@@ -138,6 +139,7 @@ class ShardRef:
     records: int | None
     mtime_ns: int
     version: str
+    others: tuple[str, ...] = ()
 
 
 class Shard(Protocol):

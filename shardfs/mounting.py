@@ -19,12 +19,12 @@ from shardfs.cache.remote import cached
 from shardfs.cache.spill import Spills
 from shardfs.codecs.inflated import Inflated
 from shardfs.codecs.unpacked import Means, Packed, Unpacked
-from shardfs.errors import NotFound, Unreadable, UsageError
+from shardfs.errors import Changed, NotFound, UsageError, located
 from shardfs.journal import Journal
 from shardfs.model import NO_PARAMETERS
 from shardfs.names import without_secrets
 from shardfs.registry import CODECS, INDEXERS, load, source_row
-from shardfs.stores import Entry, stated
+from shardfs.stores import Entry, check, stated
 from shardfs.tree.archives import WithArchives
 from shardfs.tree.control import ControlSpace
 from shardfs.tree.discover import Selection, SubStore
@@ -101,8 +101,10 @@ class Workshop:
 
     def _unpack(self, store: Store, entry: Entry, codec: str, key: str) -> Unpacked:
         blob = store.open(entry.path)
-        if blob.size() != entry.size:
-            raise Unreadable(f"{entry.path}: has changed since it was mounted")
+        with located(entry.path):
+            if blob.size() != entry.size:
+                raise Changed
+            check(store, entry)
         indexer = self.indexers.get(codec)
         packed = Packed(
             blob=blob,
@@ -123,7 +125,13 @@ class Workshop:
         if self.index is None or not entry.version:
             return Derived(build, self.memory)
         key = f"{store.url}/{entry.path}\0{entry.version}\0{what}"
-        return remembered(self.index, key, build, is_fresh=self.options.rebuild_index)
+
+        def build_of_version() -> bytes:
+            content = build()
+            check(store, entry)  # else it would be kept for another version than it was made of
+            return content
+
+        return remembered(self.index, key, build_of_version, is_fresh=self.options.rebuild_index)
 
     def report(self, error: ShardfsError, /) -> None:
         self.journal.note(error)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Mapping, Sequence
 
     from shardfs.blob import Blob
+
+    Watch: TypeAlias = Callable[[], None]
+    """Raises Changed once a file is another than it was. Costs microseconds; raises WouldBlock rather than wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,17 @@ class Store(Protocol):
         """The bytes of the file *path*. Raises NotFound, IsAFolder, OutsideSource."""
         ...
 
+    def watch(self, path: str, version: str, /) -> Watch | None:
+        """What tells whether the file *path* is still of that version; None where reads themselves see to it."""
+        ...
+
+
+def check(store: Store, entry: Entry, /) -> None:
+    """Raise Changed where the file *entry* is no longer of its version."""
+    watch = store.watch(entry.path, entry.version) if entry.version else None
+    if watch is not None:
+        watch()
+
 
 class RemoteBlob(Protocol):
     """A file behind a network: nothing of it is kept, and every read is a request."""
@@ -123,6 +137,9 @@ class RemoteStore(Store, Protocol):
     def blob(self, entry: Entry, /) -> RemoteBlob:
         """The file *entry*, as ``stat`` described it, in this very version. Makes no request."""
         ...
+
+    def watch(self, path: str, version: str, /) -> Watch | None:
+        return None
 
     def counts(self) -> Mapping[str, int]:
         """What it took so far: requests, bytes and the like."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from shardfs.blob import Blob, Broken, Bytes, clip, may_wait
 from shardfs.cache.memory import Derived, Memory
 from shardfs.codecs.inflated import Inflated
-from shardfs.errors import Corrupt, IsAFolder, NotFound, ShardfsError, WouldBlock
+from shardfs.errors import Changed, Corrupt, IsAFolder, NotFound, ShardfsError, WouldBlock
 from shardfs.journal import Journal
 from shardfs.model import NO_PARAMETERS, Field, Kind, NumberedKeys, Parameters, Plain, ShardRef
 from shardfs.names import to_bytes
@@ -19,7 +19,7 @@ from shardfs.stores import Entry
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from shardfs.stores import Store
+    from shardfs.stores import Store, Watch
 
 
 class SlowBlob:
@@ -82,6 +82,20 @@ class MemoryStore:
             raise IsAFolder(path)
         self.opened.append(path)
         return Bytes(self.files[path])
+
+    def watch(self, path: str, version: str, /) -> Watch | None:
+        def look() -> None:
+            if path not in self.files or self.stat(path).version != version:
+                raise Changed
+
+        return look
+
+
+class UnwatchedStore(MemoryStore):
+    """One that looks after versions when it is read, as remote ones do."""
+
+    def watch(self, path: str, version: str, /) -> None:
+        return None
 
 
 class FakeServices:

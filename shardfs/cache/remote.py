@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from shardfs.cache.disk import Room
     from shardfs.cache.memory import Memory
     from shardfs.options import Options
-    from shardfs.stores import RemoteStore
+    from shardfs.stores import RemoteStore, Watch
 
 # Threads that fetch: a mount may read from more hosts than one, and some threads write what they fetched.
 _WORKERS_A_CONNECTION = 2
@@ -112,6 +112,9 @@ class CachedStore:
         key = f"{self.url}/{path}\0{entry.version}\0{entry.size}" if entry.version else ""
         source, name = partial(self._store.blob, entry), f"{self.url}/{path}"
         return self._blobs.open(key, entry.size, source, name=name, least=self._store.least)
+
+    def watch(self, path: str, version: str, /) -> Watch | None:
+        return None  # a read of another version than was seen fails
 
     def counts(self) -> Mapping[str, int]:
         """What it took so far."""

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
 import re
 import stat
 from typing import TYPE_CHECKING
 
+from shardfs.blob import may_wait
 from shardfs.errors import (
+    Changed,
     NotFound,
     OutsideSource,
     ShardfsError,
     Unreadable,
+    WouldBlock,
 )
 from shardfs.localfile import LocalFile, named_error
 from shardfs.names import expand_braces, from_bytes, only_folder, safe_parts, to_bytes
 from shardfs.stores import Entry
+from shardfs.system.file_systems import FileSystems
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from shardfs.options import Options
+    from shardfs.stores import Watch
+
+_GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
 def open_source(source: str, options: Options) -> tuple[LocalStore, Sequence[str]]:
@@ -70,9 +78,10 @@ class LocalStore:
     def __init__(
         self, root: str, *, follow_links: bool = False, boundary: str | None = None
     ) -> None:
-        self._root = os.path.realpath(root)
+        self.root = os.path.realpath(root)
         self._boundary = None if follow_links else os.path.realpath(boundary or root)
-        self.url = f"file://{self._root}"
+        self.systems = FileSystems()
+        self.url = f"file://{self.root}"
 
     def list(self, prefix: str = "", /) -> Sequence[Entry]:
         entries = []
@@ -82,16 +91,16 @@ class LocalStore:
                     path = f"{prefix}/{from_bytes(item.name)}" if prefix else from_bytes(item.name)
                     if item.is_symlink():
                         entries.append(self._link(path))
-                    elif entry := _entry(path, item.stat(follow_symlinks=False)):
+                    elif entry := self._entry(path, item.stat(follow_symlinks=False)):
                         entries.append(entry)
         except OSError as error:
-            raise named_error(error, prefix or self._root) from error
+            raise named_error(error, prefix or self.root) from error
         entries.sort(key=lambda entry: to_bytes(entry.path))
         return entries
 
     def stat(self, path: str, /) -> Entry:
         try:
-            entry = _entry(path, os.stat(to_bytes(self._place(path))))
+            entry = self._entry(path, os.stat(to_bytes(self._place(path))))
         except OSError as error:
             raise named_error(error, path) from error
         if entry is None:
@@ -105,6 +114,9 @@ class LocalStore:
         except OSError as error:
             raise named_error(error, path) from error
 
+    def watch(self, path: str, version: str, /) -> Watch | None:
+        return _Watch(self, path, version).look
+
     def _link(self, path: str) -> Entry:
         """The entry of a symbolic link: what it leads to, or why it can't be followed."""
         try:
@@ -112,12 +124,26 @@ class LocalStore:
         except ShardfsError as error:
             return Entry(path, 0, 0, "", problem=error.message)
 
+    def _entry(self, path: str, status: os.stat_result) -> Entry | None:
+        """None for what can't be read like a file: devices, sockets, pipes."""
+        if stat.S_ISDIR(status.st_mode):
+            return Entry(path, 0, status.st_mtime_ns, "", is_dir=True)
+        if not stat.S_ISREG(status.st_mode):
+            return None
+        return Entry(path, status.st_size, status.st_mtime_ns, self.version(status))
+
+    def version(self, status: os.stat_result) -> str:
+        """What changes with the content of a file; with its number, where a rename could put another in its place."""
+        version = f"{status.st_size:x}-{status.st_mtime_ns:x}"
+        is_numbered = self.systems.traits(status.st_dev, self.root).numbered
+        return f"{version}-{status.st_ino:x}" if is_numbered else version
+
     def _place(self, path: str) -> str:
         """Where *path* really is. Raises OutsideSource."""
         parts = safe_parts(path)
         if parts is None:
             raise OutsideSource(f"{path!r} leads outside of the source")
-        place = "/".join([self._root, *parts])
+        place = "/".join([self.root, *parts])
         if self._boundary is None:
             return place
         real = from_bytes(os.path.realpath(to_bytes(place)))
@@ -126,11 +152,33 @@ class LocalStore:
         return real
 
 
-def _entry(path: str, status: os.stat_result) -> Entry | None:
-    """None for what can't be read like a file: devices, sockets, pipes."""
-    if stat.S_ISDIR(status.st_mode):
-        return Entry(path, 0, status.st_mtime_ns, "", is_dir=True)
-    if not stat.S_ISREG(status.st_mode):
-        return None
-    version = f"{status.st_size:x}-{status.st_mtime_ns:x}"
-    return Entry(path, status.st_size, status.st_mtime_ns, version)
+class _Watch:
+    """A look whether a file is still of its version; it costs a question to the kernel and little more."""
+
+    __slots__ = ("_as_seen", "_named", "_path", "_store", "_version")
+
+    def __init__(self, store: LocalStore, path: str, version: str) -> None:
+        self._store, self._path, self._version = store, path, version
+        self._named = to_bytes(
+            f"{store.root}/{path}"
+        )  # a link on the way may come to lead elsewhere
+        # Of a file that was looked at before and lies near by, so that the next look is short.
+        self._as_seen: tuple[int, int, int] | None = None
+
+    def look(self) -> None:
+        """Raise Changed where it is not; WouldBlock where asking may take long."""
+        if self._as_seen is None and not may_wait():
+            raise WouldBlock
+        try:
+            status = os.stat(self._named)
+        except OSError as error:
+            if error.errno in _GONE:
+                raise Changed("is gone since it was mounted: mount again") from error
+            raise named_error(error, self._path) from error
+        now = status.st_size, status.st_mtime_ns, status.st_ino
+        if now == self._as_seen:
+            return
+        if self._store.version(status) != self._version:
+            raise Changed
+        if self._store.systems.traits(status.st_dev, self._store.root).nearby:
+            self._as_seen = now

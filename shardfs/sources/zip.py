@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from shardfs.blob import Bytes, Concat, Slice, clip, expect, read_all, read_exactly
 from shardfs.codecs.checked import Checked
 from shardfs.errors import (
+    Changed,
     Corrupt,
     IsAFolder,
     NoKey,
@@ -24,7 +25,7 @@ from shardfs.names import from_bytes, to_bytes
 from shardfs.sources._zip_directory import build_table
 from shardfs.sources._zip_records import LOCAL_SIZE, dos_time, parse_local
 from shardfs.sources._zip_table import DOS_TIME, ENCRYPTED, END_MARK, FOLDER, LINK, VERSION, Table
-from shardfs.stores import Entry
+from shardfs.stores import Entry, check
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from shardfs.blob import Blob
     from shardfs.model import Services
     from shardfs.sources._zip_table import Row
-    from shardfs.stores import Store
+    from shardfs.stores import Store, Watch
 
 # A local header takes no more, mostly; and so much of a member comes along with it where the zip is far. Guesses.
 _LOCAL, _TOGETHER = 512, 256 << 10
@@ -84,6 +85,9 @@ class ZipStore:
             raise IsAFolder(path)
         with located(path):
             return self._content(place, row)
+
+    def watch(self, path: str, version: str, /) -> Watch | None:
+        return self._store.watch(self._entry.path, self._entry.version)
 
     # --- entries ---
 
@@ -150,8 +154,10 @@ class ZipStore:
 
     def _archive(self) -> Blob:
         blob = self._store.open(self._entry.path)
-        if blob.size() != self._entry.size:
-            raise Unreadable(f"{self._entry.path}: has changed since it was mounted")
+        with located(self._entry.path):
+            if blob.size() != self._entry.size:
+                raise Changed
+            check(self._store, self._entry)
         return blob
 
     def _content(self, path: str, row: Row) -> Blob:
@@ -236,3 +242,6 @@ class _Packed:
 
     def open(self, path: str, /) -> Blob:
         return self._content
+
+    def watch(self, path: str, version: str, /) -> Watch | None:
+        return None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from shardfs.blob import Blob
     from shardfs.model import Services
-    from shardfs.stores import Entry, Store
+    from shardfs.stores import Entry, Store, Watch
 
 # An archive in an archive is opened this deep, since one can hold itself.
 _MAX_DEPTH = 4
@@ -54,6 +54,12 @@ class WithArchives:
             return self._store.open(path)
         with located(archive):
             return self._archive(archive).open(rest)
+
+    def watch(self, path: str, version: str, /) -> Watch | None:
+        archive, rest = self._split(path)
+        if not rest:
+            return self._store.watch(path, version)
+        return self._archive(archive).watch(rest, version)
 
     def _split(self, path: str) -> tuple[str, str]:
         """(archive, path in it) where *path* is or lies in an archive; two empty strings where it doesn't."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from shardfs.blob import Blob
     from shardfs.model import Dataset, Format, Parameters, Services
-    from shardfs.stores import Entry, Store
+    from shardfs.stores import Entry, Store, Watch
 
 
 # What may be declared of files of any kind and says nothing of their rows.
@@ -49,6 +49,9 @@ class SubStore:
     def open(self, path: str, /) -> Blob:
         return self._store.open(self._prefix + path)
 
+    def watch(self, path: str, version: str, /) -> Watch | None:
+        return self._store.watch(self._prefix + path, version)
+
 
 class Selection:
     """Some files of a store and nothing else: what the user named."""
@@ -73,6 +76,9 @@ class Selection:
         # Files beside the named ones may be read (an index, a meta file), though they are not shown.
         return self._store.open(path)
 
+    def watch(self, path: str, version: str, /) -> Watch | None:
+        return self._store.watch(path, version)
+
 
 class Glance:
     """A store whose top folder has just been listed: formats that list it, or ask for its files, cost nothing more."""
@@ -91,6 +97,9 @@ class Glance:
 
     def open(self, path: str, /) -> Blob:
         return self._store.open(path)
+
+    def watch(self, path: str, version: str, /) -> Watch | None:
+        return self._store.watch(path, version)
 
 
 class Found(NamedTuple):

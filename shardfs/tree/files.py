@@ -27,6 +27,8 @@ class Files:
         self._ends, self._names = ends, b"".join([name for name, _ in pairs])
         self._sizes = array("Q", [entry.size for _, entry in pairs])
         self._times = array("q", [entry.mtime_ns for _, entry in pairs])
+        # Versions can be long, and only whether they are the same matters.
+        self._versions = array("q", [hash(entry.version) for _, entry in pairs])
         self._problems = {n: entry.problem for n, (_, entry) in enumerate(pairs) if entry.problem}
         # Names under which files are shown that can't have their own.
         self._shown: dict[int, str] = {}
@@ -56,6 +58,11 @@ class Files:
     def problem(self, position: int) -> str:
         """Why it can't be opened, "" where it can."""
         return self._problems.get(position, "")
+
+    def is_still(self, position: int, entry: Entry) -> bool:
+        """Whether the file is in the version of *entry*, as far as that is known."""
+        versions = (hash(""), self._versions[position])
+        return entry.size == self._sizes[position] and hash(entry.version) in versions
 
     def find(self, name: str) -> int | None:
         """The position of the file that is called *name* in the tree."""

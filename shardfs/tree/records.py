@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from shardfs.model import Field, File, Kind, Shard, ShardRef
     from shardfs.options import Options
+    from shardfs.stores import Watch
     from shardfs.tree.inodes import Places
     from shardfs.tree.layouts import ShardLayout
 
@@ -88,11 +89,12 @@ class OpenShard:
         memory: Listing | Recorder | None,
         known: KnownRecords,
         places: Places,
+        watches: Sequence[Watch] = (),
     ) -> None:
         self.shard, self.ref, self._presenter = shard, ref, presenter
         self._memory, self._known, self._serial = memory, known, next(_serials)
         self._columns = frozenset(options.columns)
-        self.places = places
+        self.places, self._watches = places, watches
         self.layout = self._make_layout(options)
 
     def _make_layout(self, options: Options) -> ShardLayout:
@@ -110,6 +112,11 @@ class OpenShard:
     @property
     def columns(self) -> Sequence[str]:
         return [c for c in self.shard.columns if not self._columns or c in self._columns]
+
+    def check(self) -> None:
+        """Raise Changed where its files are no longer what they were when it was opened."""
+        for look in self._watches:
+            look()
 
     def files(self, record: int, /) -> tuple[NamedFile, ...]:
         key = self._serial, record

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
-from shardfs.blob import Blob, Bytes, may_wait
+from shardfs.blob import Blob, Bytes, check_beside, may_wait
 from shardfs.errors import (
     Corrupt,
     IsAFolder,
@@ -35,6 +35,7 @@ from shardfs.tree.inodes import (
 )
 from shardfs.tree.listing import VERSION, Listing, Recorder
 from shardfs.tree.nodes import Attr, Listed, NoLinks, Type
+from shardfs.tree.pins import Pins
 from shardfs.tree.records import KnownRecords, OpenShard
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ class ShardSpace(NoLinks):
         self._datasets: list[tuple[Dataset, Store]] = []
         self._count = 0
         self._known = KnownRecords()
+        self._pins = Pins()
         # Of the shards that were opened: a few bytes each, kept as long as their numbers may be used.
         self._places: dict[int, Places] = {}
         self._open: OrderedDict[int, OpenShard | ShardfsError] = OrderedDict()
@@ -167,13 +169,20 @@ class ShardSpace(NoLinks):
         result: OpenShard | ShardfsError
         try:
             with located(ref.file or ref.name):
-                version = self._version(ref, store)
+                version, watches = self._pins.pin(number, ref, store)
                 shard = dataset.open_shard(index)
                 memory = self._remember(shard, ref, store, version)
                 # The kernel knows nodes by numbers made with the first capacity, which a scan may narrow down.
                 places = self._places.setdefault(number, Places(shard.capacity))
                 result = OpenShard(
-                    shard, ref, self._presenter, self._options, memory, self._known, places
+                    shard,
+                    ref,
+                    self._presenter,
+                    self._options,
+                    memory,
+                    self._known,
+                    places,
+                    watches,
                 )
         except Spoilt:
             raise
@@ -208,23 +217,6 @@ class ShardSpace(NoLinks):
                 if listing.records == len(shard):
                     return listing
         return Recorder(len(shard), partial(self._index.put, key))
-
-    @staticmethod
-    def _version(ref: ShardRef, store: Store) -> str:
-        """The version of the shard's file, "" where it has none. Raises Unreadable where it is not that of before."""
-        if not ref.file:
-            return ""
-        try:
-            version = store.stat(ref.file).version
-        except ShardfsError as error:
-            if not ref.version:
-                return ""  # the dataset knows better what to say
-            if isinstance(error, NotFound):
-                raise Unreadable("the file is gone") from error
-            raise
-        if ref.version and version != ref.version:
-            raise Unreadable("has changed since it was mounted; mount the source again to see it")
-        return version
 
     def close(self) -> None:
         with self._lock:
@@ -274,6 +266,8 @@ class ShardSpace(NoLinks):
     def _scan(self, ino: Ino, start: int) -> Iterator[Listed]:
         number, shard, folder = self._folder(ino)
         with located(shard.ref.file):
+            if not start:  # somebody opens the folder
+                shard.check()
             last = SHARD_ROOT
             for cookie, name, record, field in shard.layout.scan(folder, start):
                 if field >= 0 and record != last:
@@ -289,10 +283,12 @@ class ShardSpace(NoLinks):
         with located(shard.ref.file):
             if place == 0 or field == FOLDER:
                 raise IsAFolder(f"record {record}")
+            shard.check()
             if field == CONTROL:
                 return Bytes(shard.describe(record))
             file = shard.file(record, 0 if field == DAMAGED else field)
             try:
+                check_beside(file.blob)
                 file.blob.size()  # what is wrong must show here: an empty file is never read
             except ShardfsError as error:
                 error.at(f"record {record}", file.name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from shardfs.errors import AccessDenied, NoKey, ShardfsError, WouldBlock
+from shardfs.errors import AccessDenied, Changed, NoKey, ShardfsError, WouldBlock
 from shardfs.tree import control
 from shardfs.tree.inodes import ROOT, Ino, Special, is_folder, is_special, split_special
 from shardfs.tree.paths import Node, root
@@ -108,7 +108,8 @@ class Tree:
 
     def note(self, error: ShardfsError, /) -> None:
         """Take down a failure that a user met, unless it is in the nature of things (no such name)."""
-        if error.errno == ShardfsError.errno or isinstance(error, (NoKey, AccessDenied)):
+        told = (NoKey, AccessDenied, Changed)
+        if error.errno == ShardfsError.errno or isinstance(error, told):
             self._journal.note(error)
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ from shardfs.system.mount_table import Busy
 
 # What a program on the mount can act on.
 ALLOWED = {errno.EIO, errno.EACCES, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EINVAL}
+ALLOWED |= {errno.ESTALE}
 # What only the command line sees.
 APART = {Busy}
 

@@ -16,7 +16,7 @@ from shardfs.mounting import Workshop, open_source, open_tree
 from shardfs.options import Options
 from shardfs.stores import Entry
 from tests import DATA
-from tests.fakes import MemoryStore
+from tests.fakes import MemoryStore, UnwatchedStore
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -137,7 +137,7 @@ def test_what_was_learned_of_something_else_is_not_taken(
 
 
 def test_learning_needs_waiting_and_knowing_does_not_where_it_is_at_hand(tmp_path: Path) -> None:
-    services, store = workshop(tmp_path), MemoryStore({})
+    services, store = workshop(tmp_path), UnwatchedStore({})
     with no_wait(), pytest.raises(WouldBlock):
         services.remember(store, FILE, "sizes 1", lambda: b"learned")
     kept = services.remember(store, FILE, "sizes 1", lambda: b"learned")

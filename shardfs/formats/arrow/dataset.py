@@ -134,17 +134,21 @@ class SavedDataset(_Described):
         super().__init__(store, services)
         self._state = state
         self._owned = frozenset(file.path for file in (*state.files, *state.indices))
-        files = state.files[:1] if state.indices else state.files
-        self.shards = tuple(self._ref(file) for file in files)
+        files = state.files
+        others: Sequence[SavedFile] = ()
+        if state.indices:
+            files, others = files[:1], (*files[1:], *state.indices)
+        paths = tuple(file.path for file in others if file.path is not None)
+        self.shards = tuple(self._ref(file, paths) for file in files)
 
-    def _ref(self, file: SavedFile) -> ShardRef:
+    def _ref(self, file: SavedFile, others: tuple[str, ...]) -> ShardRef:
         base = file.path or file.name.rpartition("/")[2]
         name = without_suffix(base, SUFFIXES)
         with contextlib.suppress(NotFound, NotAFolder):  # it says so when it is opened
             if file.path is not None:
                 entry = self._store.stat(file.path)
-                return ShardRef(name, entry.path, None, entry.mtime_ns, entry.version)
-        return ShardRef(name, "", None, 0, "")
+                return ShardRef(name, entry.path, None, entry.mtime_ns, entry.version, others)
+        return ShardRef(name, "", None, 0, "", others)
 
     def open_shard(self, index: int, /) -> Shard:
         if not self._state.indices:

@@ -108,7 +108,9 @@ class MdsDataset:
         entry = self._entries.get(path or "") or self._entries.get(INDEX)
         mtime_ns = entry.mtime_ns if entry is not None else 0
         version = entry.version if entry is not None and entry.path == path else ""
-        return ShardRef(info.name, path or "", info.samples, mtime_ns, version)
+        meta = None if info.meta is None else self._choice(info.meta).path
+        others = () if meta is None else (meta,)
+        return ShardRef(info.name, path or "", info.samples, mtime_ns, version, others)
 
     def _choice(self, part: Part) -> StoredFile:
         """The form of a file that is to be read: the raw one, if it is there and whole."""

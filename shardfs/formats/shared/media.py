@@ -11,8 +11,9 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from shardfs.blob import Broken, Concat, may_wait, read_all
+from shardfs.blob import Beside, Broken, Concat, may_wait, read_all
 from shardfs.errors import (
+    Changed,
     Corrupt,
     NotAFolder,
     NotFound,
@@ -21,6 +22,7 @@ from shardfs.errors import (
     TooLarge,
     Unreadable,
     WouldBlock,
+    located,
 )
 from shardfs.formats.shared.offsets import MAX_ITEMS
 from shardfs.model import Encoded, Field, Items, Plain, Rendered
@@ -50,6 +52,8 @@ _OTHER = "file"
 _ASKED = 10
 # Files that are held open at a time, those of all records together.
 _OPEN_FILES = 32
+# Files of which it takes no waiting to see whether they have changed. A guess: a page of thumbnails, and more.
+_WATCHED_FILES = 4096
 
 
 def with_media(shard: Shard, store: Store, entry: Entry) -> Shard:
@@ -121,6 +125,7 @@ class Folder:
     def __init__(self, store: Store, path: str) -> None:
         self._store, self._path = store, path
         self.open = lru_cache(_OPEN_FILES)(self._open_now)
+        self._watch = lru_cache(_WATCHED_FILES)(lambda e: store.watch(e.path, e.version))
 
     def find(self, name: str) -> Entry:
         """The file *name*. Raises Corrupt, OutsideSource."""
@@ -142,11 +147,19 @@ class Folder:
             raise WouldBlock
         blob = self._store.open(entry.path)
         if blob.size() != entry.size:
-            raise Unreadable(f"{entry.path}: has changed since it was mounted")
+            raise Changed().at(entry.path)
+        self.check(entry)
         return blob
 
+    def check(self, entry: Entry) -> None:
+        """Raise Changed where *entry* is no longer what it was."""
+        look = self._watch(entry) if entry.version else None
+        if look is not None:
+            with located(entry.path):
+                look()
 
-class MediaFile:
+
+class MediaFile(Beside):
     """A file that is opened when it is read, since more may be known than can be open."""
 
     __slots__ = ("_entry", "_folder")
@@ -159,6 +172,9 @@ class MediaFile:
 
     def read(self, offset: int, length: int, /) -> memoryview:
         return self._folder.open(self._entry).read(offset, length)
+
+    def check(self) -> None:
+        self._folder.check(self._entry)
 
 
 class _Missing(Broken):

@@ -18,7 +18,7 @@ from shardfs.errors import (
 from shardfs.sources import zip as zip_module
 from shardfs.sources.zip import ZipStore
 from shardfs.stores import Entry
-from tests.fakes import FakeServices, MemoryStore, SlowBlob
+from tests.fakes import FakeServices, MemoryStore, SlowBlob, UnwatchedStore
 from tests.unit.sources.zips import ONE, opened, read, store_of
 from tests.zip_files import (
     BZIP2,
@@ -118,7 +118,7 @@ def test_times() -> None:
 def test_versions_change_with_the_zip() -> None:
     def version(of: str) -> str:
         content = make_zip([ONE])
-        store = MemoryStore({"x.zip": content})
+        store = UnwatchedStore({"x.zip": content})
         entry = Entry("x.zip", len(content), 1, of)
         return ZipStore(store, entry, FakeServices()).stat("a.txt").version
 

@@ -102,6 +102,17 @@ class Field(NamedTuple):
     filename: str | None = None
 
 
+class FieldInfo(NamedTuple):
+    """What is known of a field of all records: its name, what the format calls its type, whether it may be null.
+
+    *type* is "" and *nullable* is None where only a look at records would tell.
+    """
+
+    name: str
+    type: str = ""
+    nullable: bool | None = None
+
+
 class File(NamedTuple):
     """What a view makes of a field: a file *stem* + *extension* (stem not escaped yet) of *blob*."""
 
@@ -148,6 +159,10 @@ class Shard(Protocol):
     @property
     def columns(self) -> Sequence[str]:
         """The names that fields of its records can have, in order."""
+        ...
+
+    def schema(self) -> Sequence[FieldInfo]:
+        """The fields that its records can have, as far as is known without waiting for the end of a scan."""
         ...
 
     @property
@@ -309,6 +324,11 @@ class Format(Protocol):
         ...
 
 
+class _Columned(Protocol):
+    @property
+    def columns(self) -> Sequence[str]: ...
+
+
 class NumberedKeys:
     """Keys for shards whose records are named by their index, zero-padded to max(6, digits of the largest)."""
 
@@ -318,6 +338,9 @@ class NumberedKeys:
 
     def __len__(self) -> int:
         raise NotImplementedError
+
+    def schema(self: _Columned) -> Sequence[FieldInfo]:
+        return [FieldInfo(name) for name in self.columns]
 
     @property
     def capacity(self) -> int:

@@ -27,9 +27,11 @@ from shardfs.registry import CODECS, INDEXERS, load, source_row
 from shardfs.stores import Entry, check, stated
 from shardfs.tree.archives import WithArchives
 from shardfs.tree.control import ControlSpace
+from shardfs.tree.demands import check_options, check_splits
 from shardfs.tree.discover import Selection, SubStore
 from shardfs.tree.folders import Folder, FolderSpace
 from shardfs.tree.shards import ShardSpace
+from shardfs.tree.survey import Survey
 from shardfs.tree.tree import Served, Tree
 from shardfs.views.present import Presenter
 
@@ -161,6 +163,8 @@ def open_tree(source: str, options: Options) -> Tree:
             one line for the user.
     """
     options = replace(options, offline=options.offline or _is_offline())
+    if options.revision and source_row(source).name != "hub":
+        raise UsageError("--revision names one of a repository on the Hub, which this is not")
     memory, room = Memory(options.memory_limit), _room(options)
     store, names = open_source(source, options)
     remote = None
@@ -211,12 +215,15 @@ def _plant(
     shown = Selection(store, names) if names else store
     top = Folder("", shown, _top(store).mtime_ns, named=bool(names), files=files)
     folders = FolderSpace(top, shards, workshop)
+    survey = Survey(folders, shards)
+    check_splits(survey, folders.choice, options, journal.note)
     _check(folders, without_secrets(source), named=bool(names))
+    check_options(survey, options, journal.note)
 
     def info() -> Mapping[str, object]:
         revision = {"revision": version} if version else {}
         mode = {"layout": options.layout, "raw": options.raw}
-        return {"source": store.url, **revision, **mode, **shards.info()}
+        return {"source": store.url, **revision, **mode, **survey.facts()}
 
     served = Served()
 
@@ -230,6 +237,7 @@ def _plant(
         shards,
         control,
         journal,
+        survey=survey,
         info=info,
         stats=stats,
         served=served,

@@ -122,7 +122,6 @@ _FOREIGN = re.compile(
 )
 
 _DEFAULTS: dict[str, Any] = {
-    "password_file": None,
     "token_file": None,
     **{
         field.name: field.default

@@ -111,7 +111,10 @@ def parse_layout(text: str) -> str:
 
 def parse_names(text: str) -> tuple[str, ...]:
     """Names with commas between them."""
-    return tuple(name for name in text.split(",") if name)
+    names = tuple(name for name in text.split(",") if name)
+    if text and not names:
+        raise ValueError(f"{text!r} has no names")
+    return names
 
 
 def parse_source(text: str) -> str:

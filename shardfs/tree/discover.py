@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from shardfs.blob import Blob
     from shardfs.model import Dataset, Format, Parameters, Services
     from shardfs.stores import Entry, Store, Watch
+    from shardfs.tree.choice import Choice
 
 
 # What may be declared of files of any kind and says nothing of their rows.
@@ -129,6 +130,7 @@ def discover(
     indexed: bool,
     named: bool,
     files: Sequence[str] | None = None,
+    choice: Choice | None = None,
 ) -> list[Found]:
     """The datasets among *entries*, which lie at the top of *store*, in the order in which they are listed.
 
@@ -136,9 +138,9 @@ def discover(
         indexed: whether an index file makes a dataset of the folder; not below a dataset that has it already.
         named: whether the user named these very files, so that suffixes count which are too common otherwise.
         files: all files of the repository, where the Hub's rules for names divide it into splits.
+        choice: the config and split that the user asked for.
 
     Raises:
-        NotFound: the user asked for a config or split that is not there.
         Corrupt, Unsupported: an index can't be read; the message names it.
     """
     names = [entry.name for entry in entries if not entry.is_dir and not entry.problem]
@@ -151,7 +153,7 @@ def discover(
                 found.append(Found(kind.open(glance, names, services), store, indexed=True))
                 names = [name for name in names if not found[-1].dataset.owns(name)]
     if indexed and not found:
-        found = list(_Splitting(store, services).found(names, files))
+        found = list(_Splitting(store, services, choice).found(names, files))
         claimed = {f"{f.base}/{ref.file}".lstrip("/") for f in found for ref in f.dataset.shards}
         names = [name for name in names if name not in claimed]
     rest = _by_suffix(glance, names, services, named=named)
@@ -170,12 +172,12 @@ def _is_marked(row: Row, names: Sequence[str]) -> bool:
 class _Splitting:
     """Looks for the datasets in the splits of a source."""
 
-    def __init__(self, store: Store, services: Services) -> None:
-        self._store, self._services = store, services
+    def __init__(self, store: Store, services: Services, choice: Choice | None) -> None:
+        self._store, self._services, self._choice = store, services, choice
         self._folders: dict[str, tuple[Store, Mapping[str, Entry]]] = {}
 
     def found(self, names: Sequence[str], files: Sequence[str] | None) -> Iterator[Found]:
-        chosen, others = find_splits(self._store, names, self._services, files)
+        chosen, others = find_splits(self._store, names, self._services, files, self._choice)
         alone = len({split.config for split in chosen}) == 1
         unknown: dict[tuple[str, str], list[str]] = {}
         for is_shown, split in [*((True, s) for s in chosen), *((False, s) for s in others)]:

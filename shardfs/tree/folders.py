@@ -27,6 +27,7 @@ from shardfs.names import (
 )
 from shardfs.stores import stated
 from shardfs.tree.archives import archive_row
+from shardfs.tree.choice import Choice
 from shardfs.tree.discover import SubStore, discover
 from shardfs.tree.files import Files
 from shardfs.tree.inodes import (
@@ -116,6 +117,7 @@ class Folder:
         placed: shards of datasets further up that stand in it or below.
         owners: datasets further up, which may own files in it.
         files: all files below it, where the Hub's rules for names divide them into splits.
+        decided: whether it lies in a split or beside some, so that none is looked for in it.
         content: what stands in it; None before the first look.
     """
 
@@ -126,6 +128,7 @@ class Folder:
     placed: tuple[Placed, ...] = ()
     owners: Sequence[Owner] = ()
     files: Sequence[str] | None = None
+    decided: bool = False
     content: Content | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -136,6 +139,7 @@ class FolderSpace(NoLinks):
     def __init__(self, top: Folder, shards: ShardSpace, services: Services) -> None:
         self._folders = [top]
         self._shards, self._services = shards, services
+        self.choice = Choice.of(services.options)
         self._lock = threading.Lock()
         self.total_size = 0
         """Bytes of all files in the folders that were looked into."""
@@ -158,6 +162,7 @@ class FolderSpace(NoLinks):
         placed, owners = list(folder.placed), Owners(folder.owners)
         if folder.store is not None:
             free = [entry for entry in entries if not owners.own(entry.name)]
+            choice = Choice() if folder.decided else self.choice
             # Below a dataset whose shards lie here, an index is that of a part which that has taken in.
             found = discover(
                 folder.store,
@@ -166,7 +171,10 @@ class FolderSpace(NoLinks):
                 indexed=not placed,
                 named=folder.named,
                 files=folder.files,
+                choice=choice,
             )
+            folder.decided |= any(one.indexed or one.folder is not None for one in found)
+            entries = self._less_splits(folder, entries)
             placed += self._take([one for one in found if one.shown])
             own = [Owner(f.dataset, tuple(filter(None, f.base.split("/"))), "") for f in found]
             owners = Owners([*own, *folder.owners])
@@ -174,6 +182,15 @@ class FolderSpace(NoLinks):
             self.total_size += sum(entry.size for entry in entries)
         entries = [_stated(folder.store, e) for e in entries if not owners.own(e.name)]
         return self._arrange(folder, placed, owners, entries)
+
+    def _less_splits(self, folder: Folder, entries: list[Entry]) -> list[Entry]:
+        """*entries* of a folder without those that are splits which the user didn't ask for."""
+        if folder.decided or folder.store is None or not self._services.options.splits:
+            return entries
+        declared = split_order(folder.store, [entry.name for entry in entries])
+        hidden = self.choice.hides(folder.store, entries, declared)
+        folder.decided = hidden is not None
+        return [entry for entry in entries if entry.name not in (hidden or ())]
 
     def _take(self, found: Sequence[Found]) -> list[Placed]:
         """Number the shards of new datasets, in listing order: by their index, else by the names of their files."""
@@ -248,7 +265,9 @@ class FolderSpace(NoLinks):
         handed = owners.below(name) if entry is not None else ()
         mtime_ns = entry.mtime_ns if entry is not None else above.mtime_ns
         with self._lock:
-            self._folders.append(Folder(path, store, mtime_ns, False, tuple(placed), handed))
+            child = Folder(path, store, mtime_ns, placed=tuple(placed), owners=handed)
+            child.decided = above.decided
+            self._folders.append(child)
             return len(self._folders) - 1
 
     # --- nodes ---

@@ -36,6 +36,8 @@ _KEYWORDS = {
     "validation": ("validation", "valid", "dev", "val"),
     "test": ("test", "testing", "eval", "evaluation"),
 }
+KEYWORDS = frozenset(word for words in _KEYWORDS.values() for word in words)
+"""Words that say in a name which split it is of."""
 _PLACES = {
     word: (split, place) for split, words in _KEYWORDS.items() for place, word in enumerate(words)
 }

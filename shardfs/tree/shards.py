@@ -80,7 +80,7 @@ class ShardSpace(NoLinks):
     def __init__(
         self, presenter: Presenter, journal: Journal, options: Options, index: DiskCache | None
     ) -> None:
-        self._presenter, self._journal, self._options = presenter, journal, options
+        self._presenter, self.journal, self._options = presenter, journal, options
         self._index = index
         self._firsts: list[int] = []
         self._datasets: list[tuple[Dataset, Store]] = []
@@ -114,17 +114,11 @@ class ShardSpace(NoLinks):
         """How many shards are open."""
         return len(self._open)
 
-    def info(self) -> dict[str, object]:
-        """What is known of the datasets that were found so far."""
-        records = [ref.records for dataset, _ in self._datasets for ref in dataset.shards]
-        return {
-            "shards": self._count,
-            "records": None if None in records else sum(filter(None, records)),
-            "datasets": [
-                {"format": dataset.format, "url": store.url, **dataset.info()}
-                for dataset, store in self._datasets
-            ],
-        }
+    def datasets(self) -> list[tuple[Dataset, int, str]]:
+        """(dataset, number of its first shard, URL of its folder) of those that were found so far."""
+        with self._lock:
+            pairs = zip(self._datasets, self._firsts, strict=True)
+            return [(dataset, first, store.url) for (dataset, store), first in pairs]
 
     def ref(self, number: int) -> ShardRef:
         dataset, _, index = self._find(number)
@@ -189,7 +183,7 @@ class ShardSpace(NoLinks):
         except ShardfsError as error:
             if isinstance(error, NotFound):  # what is listed can't be said not to be there
                 error = Unreadable(error.message).at(*error.places)
-            self._journal.note(error)
+            self.journal.note(error)
             if not isinstance(error, Corrupt):
                 raise error from None  # another try may go better
             result = error.again()
@@ -322,5 +316,5 @@ class ShardSpace(NoLinks):
         except Spoilt:
             raise
         except ShardfsError as error:
-            self._journal.note(error.at(shard.ref.file, f"record {record}", file.name))
+            self.journal.note(error.at(shard.ref.file, f"record {record}", file.name))
             return 0

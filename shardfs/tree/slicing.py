@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from shardfs.model import Dataset, Field, Shard, ShardRef
+    from shardfs.model import Dataset, Field, FieldInfo, Shard, ShardRef
 
 
 def sliced(dataset: Dataset, rank: int, world: int) -> Dataset:
@@ -78,6 +78,9 @@ class Strided:
     @property
     def columns(self) -> Sequence[str]:
         return self._shard.columns
+
+    def schema(self) -> Sequence[FieldInfo]:
+        return self._shard.schema()
 
     @property
     def capacity(self) -> int:

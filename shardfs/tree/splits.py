@@ -10,13 +10,12 @@ import json
 import re
 from bisect import bisect_left
 from dataclasses import replace
-from glob import has_magic
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from shardfs.errors import Corrupt, NotFound, ShardfsError
+from shardfs.errors import Corrupt, ShardfsError
 from shardfs.names import safe_parts
-from shardfs.registry import FORMATS
+from shardfs.tree.choice import INDEXES, Choice
 from shardfs.tree.hub_rules import Split, inferred_splits
 from shardfs.tree.patterns import Walk
 from shardfs.tree.readme import declared_configs
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from shardfs.model import Services
-    from shardfs.options import Options
     from shardfs.stores import Store
     from shardfs.tree.readme import Config
 
@@ -35,21 +33,20 @@ _MAX_JSON = 4 << 20
 # Behind all names.
 _LAST = "\U0010ffff"
 
-# Files that make a dataset of a folder, whatever else is in it.
-_INDEXES = frozenset(name for row in FORMATS for name in row.markers if not has_magic(name))
-
 
 def find_splits(
-    store: Store, names: Sequence[str], services: Services, files: Sequence[str] | None = None
+    store: Store,
+    names: Sequence[str],
+    services: Services,
+    files: Sequence[str] | None = None,
+    choice: Choice | None = None,
 ) -> tuple[list[Split], list[Split]]:
     """The splits of *store* that the user asked for, and all others; the default config first.
 
     Args:
         names: the files at its top.
         files: the paths of all files, where names divide them into splits that nothing declares.
-
-    Raises:
-        NotFound: the user asked for a config or split that is not among them.
+        choice: what the user asked for, where that is not what the options say.
     """
     if not services.options.splits:
         return [], []
@@ -69,7 +66,7 @@ def find_splits(
         splits = []
     if not splits and files is not None:
         splits = list(_inferred(walk, "", files))
-    return _chosen(splits, services.options)
+    return (choice or Choice.of(services.options)).among(splits)
 
 
 def _tell_empty(splits: Sequence[Split], services: Services) -> None:
@@ -79,21 +76,6 @@ def _tell_empty(splits: Sequence[Split], services: Services) -> None:
         first, place = empty[0], empty[0].parameters.place
         more = f", nor for {len(empty) - 1} other splits" if len(empty) > 1 else ""
         services.report(Corrupt(f"{place}: no file is there for the split {first.name!r}{more}"))
-
-
-def _chosen(splits: Sequence[Split], options: Options) -> tuple[list[Split], list[Split]]:
-    """What of *splits* the user asked for, and the rest. Raises NotFound."""
-    chosen: list[Split] = []
-    others: list[Split] = []
-    for split in splits:
-        is_it = options.config in ("", split.config) and options.split in ("", split.name)
-        (chosen if is_it else others).append(split)
-    if splits and not chosen:
-        have = ", ".join(f"{split.config}/{split.name}" for split in splits)
-        raise NotFound(
-            f"no config {options.config!r} with split {options.split!r}; there are {have}"
-        )
-    return chosen, others
 
 
 def _splits(walk: Walk, config: Config, files: Sequence[str] | None) -> Iterator[Split]:
@@ -128,7 +110,7 @@ def _loose(files: Sequence[str]) -> Sequence[str]:
     That of the top folder doesn't count: whoever looks for splits has seen that it says nothing.
     """
     places = (path.rpartition("/") for path in files)
-    indexed = {f"{folder}/" for folder, _, name in places if folder and name in _INDEXES}
+    indexed = {f"{folder}/" for folder, _, name in places if folder and name in INDEXES}
     if not indexed:
         return files
     return [path for path in files if indexed.isdisjoint(accumulate(re.findall("[^/]*/", path)))]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from shardfs.tree.folders import FolderSpace
     from shardfs.tree.nodes import Attr, Listed, Space
     from shardfs.tree.shards import ShardSpace
+    from shardfs.tree.survey import Survey
 
 # One listing reply: enough that a million-entry folder needs about 2,000 thread hops (0.1 ms each) at most, few
 # enough that the first screen of `ls` does not wait.
@@ -49,6 +50,7 @@ class Tree:
         control: ControlSpace,
         journal: Journal,
         *,
+        survey: Survey,
         info: Callable[[], Mapping[str, object]],
         stats: Callable[[], Mapping[str, object]],
         served: Served,
@@ -58,7 +60,7 @@ class Tree:
         self._folders, self._shards, self._control = folders, shards, control
         self._journal = journal
         self.info, self.stats, self.total_size = info, stats, total_size
-        self.served = served
+        self.served, self.survey = served, survey
         self._on_close = on_close
 
     @property

@@ -11,6 +11,7 @@ from shardfs.errors import Corrupt, Unsupported
 from shardfs.formats.shared.arrow.batches import VERSION, Ending, RowIndex, index_any
 from shardfs.formats.shared.arrow.ipc import IpcTable
 from shardfs.formats.shared.arrow.message import is_file
+from shardfs.formats.shared.arrow.type_names import schema_info
 from shardfs.formats.shared.arrow.types import Type
 from shardfs.formats.shared.columns import row_fields
 from shardfs.formats.shared.features import columns_of
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from shardfs.blob import Blob
     from shardfs.formats.shared.arrow.types import Schema
-    from shardfs.model import Field, Services, Shard
+    from shardfs.model import Field, FieldInfo, Services, Shard
     from shardfs.stores import Entry, Store
 
 _FEATHER_1 = b"FEA1"
@@ -75,6 +76,9 @@ class TableShard(NumberedKeys):
     def __len__(self) -> int:
         return self._table.index.rows
 
+    def schema(self) -> Sequence[FieldInfo]:
+        return schema_info(self._table.schema)
+
     def fields(self, index: int, /) -> Sequence[Field]:
         number, row = self._table.locate(index)
         return row_fields(self._columns, self._table.batch(number).cells, row, self._services)
@@ -106,6 +110,10 @@ class MappedShard(NumberedKeys):
 
     def __len__(self) -> int:
         return self._ends[-1] if self._ends else 0
+
+    def schema(self) -> Sequence[FieldInfo]:
+        known = {info.name: info for table in self._tables for info in table.schema()}
+        return tuple(known.values())
 
     def fields(self, index: int, /) -> Sequence[Field]:
         if not 0 <= index < len(self):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from shardfs.blob import Slice
 from shardfs.errors import Corrupt
 from shardfs.formats.shared.arrow.ipc import IpcFile
+from shardfs.formats.shared.arrow.type_names import schema_info
 from shardfs.formats.shared.columns import Column, Json, row_fields
 from shardfs.formats.shared.features import form_of
 from shardfs.formats.shared.offsets import read_u32
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from shardfs.formats.shared.offsets import OffsetTable
-    from shardfs.model import Field, Services
+    from shardfs.model import Field, FieldInfo, Services
 
 _FOOTER = struct.Struct("<I8s")
 _MAGIC = b"LDARW01\0"
@@ -69,6 +70,9 @@ class ArrowShard(NumberedKeys):
 
     def __len__(self) -> int:
         return self._count
+
+    def schema(self) -> Sequence[FieldInfo]:
+        return schema_info(self._file.schema)
 
     def fields(self, index: int, /) -> Sequence[Field]:
         if not 0 <= index < self._count:

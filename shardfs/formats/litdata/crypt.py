@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from shardfs.options import Options
 
 _ITERATIONS = 480_000
-_WHERE = "give the password by SHARDFS_PASSWORD or --password-file, the key file by --key-file"
-_MISFIT = "the password or the key does not fit, or the encrypted data is damaged"
+_PASSWORD = "SHARDFS_PASSWORD or --password-file gives it"
+_KEY = "--key-file FILE gives it, the file that the writer saved"
 
 
 class Decrypt(Protocol):
@@ -49,12 +49,15 @@ class Cipher:
 
     @cached_property
     def _decrypt(self) -> Decrypt:
-        file = self._options.key_file
+        file, password = self._options.key_file, self._options.password
+        what = f"is encrypted ({self._algorithm})"
+        if file is None and password is None and self._algorithm == "fernet":
+            raise NoKey(f"{what}, and password and key file are missing: {_PASSWORD}, and {_KEY}")
         if file is None:
-            raise NoKey(f"is encrypted ({self._algorithm}): {_WHERE}")
+            raise NoKey(f"{what}, and the key file is missing: {_KEY}")
         try:
             state = parse_object(file.read_bytes())
-            return _ALGORITHMS[self._algorithm](state, self._options.password)
+            return _ALGORITHMS[self._algorithm](state, password)
         except OSError as error:
             raise NoKey(f"the key file {file} can't be read: {error.strerror}") from error
         except ModuleNotFoundError as error:
@@ -64,7 +67,9 @@ class Cipher:
         except NoKey:
             raise
         except ShardfsError as error:
-            raise NoKey(f"{file} is no key file of LitData ({error})") from error
+            raise NoKey(
+                f"the key file {file} is no key file of LitData for {self._algorithm}: {error}"
+            ) from error
 
 
 def _fernet(state: dict[str, Any], password: str | None) -> Decrypt:
@@ -74,11 +79,11 @@ def _fernet(state: dict[str, Any], password: str | None) -> Decrypt:
 
     text = member(state, "salt", str)
     if password is None:
-        raise NoKey(f"is encrypted (fernet): {_WHERE}")
+        raise NoKey(f"is encrypted (fernet), and the password is missing: {_PASSWORD}")
     try:
         salt = base64.urlsafe_b64decode(text)
     except ValueError as error:
-        raise NoKey(f"the salt in the key file is no base64 ({error})") from error
+        raise NoKey("the salt in the key file is wrong: it is no base64") from error
     derivation = PBKDF2HMAC(algorithm=SHA256(), length=32, salt=salt, iterations=_ITERATIONS)
     fernet = Fernet(base64.urlsafe_b64encode(derivation.derive(to_bytes(password))))
 
@@ -86,7 +91,8 @@ def _fernet(state: dict[str, Any], password: str | None) -> Decrypt:
         try:
             return fernet.decrypt(token)
         except InvalidToken as error:
-            raise NoKey(_MISFIT) from error
+            wrong = "the password or the key file is wrong, or the encrypted data is damaged"
+            raise NoKey(wrong) from error
 
     return decrypt
 
@@ -96,15 +102,14 @@ def _rsa(state: dict[str, Any], password: str | None) -> Decrypt:
     from cryptography.hazmat.primitives.asymmetric.padding import MGF1, OAEP
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
     from cryptography.hazmat.primitives.hashes import SHA256
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     password = password or optional(state, "password", str)
     try:
-        key = load_pem_private_key(
-            to_bytes(member(state, "private_key", str)), to_bytes(password) if password else None
-        )
-    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise NoKey(f"the private key can't be used with this password ({error})") from error
+        key = _private_key(to_bytes(member(state, "private_key", str)), password)
+    except UnsupportedAlgorithm as error:
+        raise NoKey(
+            "the private key in the key file is locked in a way that is not known"
+        ) from error
     if not isinstance(key, RSAPrivateKey):
         raise NoKey("the private key in the key file is no RSA key")
     padding = OAEP(mgf=MGF1(algorithm=SHA256()), algorithm=SHA256(), label=None)
@@ -113,9 +118,28 @@ def _rsa(state: dict[str, Any], password: str | None) -> Decrypt:
         try:
             return key.decrypt(token, padding)
         except ValueError as error:
-            raise NoKey(_MISFIT) from error
+            raise NoKey("the key file is wrong, or the encrypted data is damaged") from error
 
     return decrypt
+
+
+def _private_key(pem: bytes, password: str | None) -> object:
+    """The key in *pem*, with or without a password, since one may be given that a key has no need of."""
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        return load_pem_private_key(pem, None)
+    except TypeError as error:  # it is locked
+        if not password:
+            raise NoKey(
+                f"the key file is locked, and the password is missing: {_PASSWORD}"
+            ) from error
+    except ValueError as error:
+        raise NoKey("the private key in the key file can't be read") from error
+    try:
+        return load_pem_private_key(pem, to_bytes(password))
+    except ValueError as error:
+        raise NoKey("the password of the key file is wrong") from error
 
 
 _ALGORITHMS: dict[str, Callable[[dict[str, Any], str | None], Decrypt]] = {

@@ -157,12 +157,13 @@ class MdsDataset:
     def info(self) -> Mapping[str, object]:
         counts = [info.samples for info in self._infos]
         sets = dict.fromkeys(info.columns for info in self._infos if info.columns is not None)
+        fields = {column.name: column.encoding for columns in sets for column in columns}
         return {
             "formats": sorted({info.format for info in self._infos}),
             "compressions": sorted({info.compression or "none" for info in self._infos}),
             "shards": len(counts),
             "records": None if None in counts else sum(filter(None, counts)),
-            "columns": {column.name: column.encoding for columns in sets for column in columns},
+            "fields": [{"name": name, "type": encoding} for name, encoding in fields.items()],
         }
 
     def checksums(self) -> Iterator[tuple[str, str, str]]:

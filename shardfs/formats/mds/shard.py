@@ -14,7 +14,7 @@ from shardfs.errors import Corrupt, ShardfsError, located
 from shardfs.formats.mds.encodings import OPAQUE, reader
 from shardfs.formats.mds.index import parse_config
 from shardfs.formats.shared.offsets import TOGETHER, OffsetTable
-from shardfs.model import Field, NumberedKeys
+from shardfs.model import Field, FieldInfo, NumberedKeys
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,12 +44,16 @@ class MdsShard(NumberedKeys):
         if columns is None:
             columns = _own_columns(data, self._table)
         self.columns = [column.name for column in columns]
+        self._infos = [FieldInfo(column.name, column.encoding) for column in columns]
         self._sizes = [column.size for column in columns]
         self._words = struct.Struct(f"<{self._sizes.count(None)}I")
         self._readers = [reader(column.encoding) for column in columns]
 
     def __len__(self) -> int:
         return self._table.count
+
+    def schema(self) -> Sequence[FieldInfo]:
+        return self._infos
 
     def fields(self, index: int, /) -> Sequence[Field]:
         begin, end = self._table.span(index, self._table.end, self._data.size())

@@ -22,6 +22,7 @@ from shardfs.formats.parquet.footer import (
 from shardfs.formats.parquet.naming import named
 from shardfs.formats.parquet.schema import nodes_of, shaped
 from shardfs.formats.parquet.thrift import read_struct
+from shardfs.formats.shared.arrow.type_names import schema_info
 from shardfs.formats.shared.arrow.types import Schema
 from shardfs.formats.shared.columns import row_fields
 from shardfs.formats.shared.features import columns_of
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from shardfs.formats.parquet.footer import FooterPlace, Summary
     from shardfs.formats.parquet.schema import Leaf
     from shardfs.formats.shared.columns import Cells
-    from shardfs.model import Field, Services
+    from shardfs.model import Field, FieldInfo, Services
     from shardfs.stores import Entry, Store
 
 SUFFIXES = suffixes_of("parquet")
@@ -61,9 +62,8 @@ class ParquetShard(NumberedKeys):
         said = read_struct(self._summary.head)[0]
         root, schema, unnamed, typed = named(self._summary.head)
         self._nodes = nodes_of(root, schema.fields, unnamed, typed=typed)
-        self._columns = columns_of(
-            Schema(shaped(root, self._nodes, schema.fields), schema.metadata)
-        )
+        self._schema = Schema(shaped(root, self._nodes, schema.fields), schema.metadata)
+        self._columns = columns_of(self._schema)
         self.columns: Sequence[str] = tuple(dict.fromkeys(c.name for c in self._columns))
         self._width = sum(1 for _ in root.leaves())
         recent = 2 * self._width + _RECENT_PAGES
@@ -78,6 +78,9 @@ class ParquetShard(NumberedKeys):
 
     def __len__(self) -> int:
         return self._summary.rows[-1] if self._summary.rows else 0
+
+    def schema(self) -> Sequence[FieldInfo]:
+        return schema_info(self._schema)
 
     def _is_costly(self) -> bool:
         if not 0 < len(self) <= _MOST_LISTED:

@@ -25,7 +25,7 @@ from shardfs.errors import (
     located,
 )
 from shardfs.formats.shared.offsets import MAX_ITEMS
-from shardfs.model import Encoded, Field, Items, Plain, Rendered
+from shardfs.model import Encoded, Field, FieldInfo, Items, Plain, Rendered
 from shardfs.names import from_bytes, safe_parts, split_extension
 
 if TYPE_CHECKING:
@@ -197,6 +197,10 @@ class MediaShard:
     @property
     def columns(self) -> Sequence[str]:
         return [self._columns.get(name, name) for name in self._shard.columns]
+
+    def schema(self) -> Sequence[FieldInfo]:
+        known = self._shard.schema()
+        return [FieldInfo(self._columns.get(f.name, f.name), f.type, f.nullable) for f in known]
 
     def __len__(self) -> int:
         return len(self._shard)

@@ -16,7 +16,7 @@ from shardfs.formats.webdataset.indexes import Checked, Part
 from shardfs.formats.webdataset.members import MemberTable
 from shardfs.formats.webdataset.scan import TarReader
 from shardfs.formats.webdataset.sparse import Sparse
-from shardfs.model import Encoded, Field
+from shardfs.model import Encoded, Field, FieldInfo
 from shardfs.names import from_bytes, to_bytes
 from shardfs.turns import Turns
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _STORED = Encoded()
 # How long the scan goes on before those who wait for it look how far it has come. A guess.
 _TURN = 0.005
+# Records that tell what fields there are. A guess: a field that none of them has is a rare one.
+_FIRST_RECORDS = 16
 # Tables up to this size are held in memory: a few hundred shards may be open, and descriptors are scarce.
 _SMALL = 64 << 10
 
@@ -109,6 +111,14 @@ class TarShard:
     @property
     def columns(self) -> Sequence[str]:
         return [from_bytes(rest) for rest in dict.fromkeys(self._all().rests())]
+
+    def schema(self) -> Sequence[FieldInfo]:
+        """The fields of the first records while others are still being found."""
+        table = self._when(lambda table: len(table) > _FIRST_RECORDS)
+        if isinstance(table, MemberTable):
+            return [FieldInfo(name) for name in self.columns]
+        members = (member for n in range(_FIRST_RECORDS) for member in table.members(n))
+        return [FieldInfo(from_bytes(rest)) for rest in dict.fromkeys(m.rest for m in members)]
 
     @property
     def nested(self) -> bool:

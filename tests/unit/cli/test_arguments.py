@@ -47,7 +47,7 @@ def test_every_field_has_an_option() -> None:
     kinds = (Options, MountOptions, RunOptions, LogOptions)
     wanted = {field.name for kind in kinds for field in fields(kind)}
     assert wanted - named == {"password", "token", "verbose"}
-    assert named - wanted == {"password_file", "token_file"}
+    assert named - wanted == {"token_file"}
 
 
 @pytest.mark.parametrize(

@@ -356,7 +356,11 @@ def test_info(services: FakeServices) -> None:
         "compressions": ["bz2"],
         "shards": 2,
         "records": 10,
-        "columns": {"caption": "str", "image": "jpeg", "label": "int"},
+        "fields": [
+            {"name": "caption", "type": "str"},
+            {"name": "image", "type": "jpeg"},
+            {"name": "label", "type": "int"},
+        ],
     }
     assert json.dumps(info)
 

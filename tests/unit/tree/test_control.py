@@ -160,7 +160,11 @@ def test_info_says_what_is_mounted(open_tree: Callable[..., Tree]) -> None:
     tree = open_tree(THREE, layout="flat")
     info = json.loads(bytes((tree.root / ".shardfs/info.json").read()))
     assert (info["source"], info["layout"], info["shards"]) == ("memory://", "flat", 4)
-    assert info["datasets"] == [{"format": "toy", "url": "memory://", "writer": "a test"}]
+    (dataset,) = info["datasets"]
+    assert dataset == {
+        **{"format": "toy", "url": "memory://", "writer": "a test"},
+        **{"shards": 4, "records": None, "fields": []},
+    }
     assert info["records"] is None, "one shard does not say"
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from shardfs import mounting
-from shardfs.errors import NotFound
+from shardfs.errors import UsageError
 from shardfs.options import Options
 from shardfs.tree.folders import Folder, Owner, Owners
 from tests.fakes import FakeDataset, MemoryStore
@@ -143,7 +143,7 @@ def test_options_choose_among_them(mounted: Callable[..., Tree]) -> None:
     more = files | {"notes.md": b"", "sub/train-2.csv": table("3"), "sub/notes.md": b""}
     assert shown(mounted(more, split="test").root) == ["test/test/", "sub/notes.md", "notes.md"]
     assert shown(mounted(files, splits=False).root) == ["test/", "train/"]
-    with pytest.raises(NotFound, match="there are default/train, default/test"):
+    with pytest.raises(UsageError, match="--split dev: no such split; there are train, test"):
         mounted(files, split="dev")
 
 

@@ -123,11 +123,8 @@ def test_several_datasets_share_the_numbers() -> None:
     assert shards.add(second, MemoryStore({}, "memory://second")) == 1
     assert [shards.ref(number).name for number in range(3)] == ["one", "two", "three"]
     assert shards.content("000000/b.txt", 1) == b"2"
-    info = shards.info()
-    assert info["shards"] == 3
-    assert info["records"] == 4
-    shards.add(FakeDataset({"four": Corrupt("")}), MemoryStore({}))
-    assert shards.info()["records"] is None
+    assert shards.count == 3
+    assert [(first, url) for _, first, url in shards.datasets()][1:] == [(1, "memory://second")]
 
 
 @pytest.mark.parametrize(

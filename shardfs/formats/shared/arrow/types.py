@@ -106,6 +106,7 @@ class ArrowField:
         dictionary: the number of its dictionary, None where it has none.
         indices: the integers in its place where it has a dictionary.
         metadata: of the field, texts by keys.
+        nullable: whether it may be null, as the schema says.
     """
 
     name: str
@@ -113,6 +114,7 @@ class ArrowField:
     dictionary: int | None = None
     indices: DataType | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
+    nullable: bool = True
 
     @property
     def extension(self) -> str:
@@ -153,13 +155,14 @@ def parse_schema(schema: Table) -> Schema:
                 f"an Arrow schema of more than {_MAX_DEPTH} levels or {_MAX_FIELDS} columns"
             )
         children = tuple(parse_field(child, depth + 1) for child in table.tables(5))
-        type_ = _data_type(table, children)
+        type_, nullable = _data_type(table, children), bool(table.number(1, "B"))
         encoding = table.table(4)
         if encoding is None:
-            return ArrowField(table.text(0), type_, metadata=metadata_of(table, 6))
+            metadata = metadata_of(table, 6)
+            return ArrowField(table.text(0), type_, metadata=metadata, nullable=nullable)
         indices = _integer(encoding.table(1), default=32)
         number = encoding.number(0, "q")
-        return ArrowField(table.text(0), type_, number, indices, metadata_of(table, 6))
+        return ArrowField(table.text(0), type_, number, indices, metadata_of(table, 6), nullable)
 
     fields = tuple(parse_field(table, 0) for table in schema.tables(1))
     return Schema(fields, metadata_of(schema, 2), order == 1)

@@ -7,6 +7,7 @@ import glob
 import os
 import re
 import stat
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from shardfs.blob import may_wait
@@ -14,7 +15,6 @@ from shardfs.errors import (
     Changed,
     NotFound,
     OutsideSource,
-    ShardfsError,
     Unreadable,
     WouldBlock,
 )
@@ -29,6 +29,11 @@ if TYPE_CHECKING:
     from shardfs.options import Options
     from shardfs.stores import Watch
 
+_LINK_PROBLEMS = {
+    errno.ENOENT: "is a link that leads nowhere",
+    errno.ENOTDIR: "is a link that leads nowhere",
+    errno.ELOOP: "is a link that leads back to itself (a loop)",
+}
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
@@ -86,12 +91,11 @@ class LocalStore:
     def list(self, prefix: str = "", /) -> Sequence[Entry]:
         entries = []
         try:
+            above = self._above(prefix)
             with os.scandir(to_bytes(self._place(prefix))) as found:
                 for item in found:
                     path = f"{prefix}/{from_bytes(item.name)}" if prefix else from_bytes(item.name)
-                    if item.is_symlink():
-                        entries.append(self._link(path))
-                    elif entry := self._entry(path, item.stat(follow_symlinks=False)):
+                    if entry := self._listed(path, item, above):
                         entries.append(entry)
         except OSError as error:
             raise named_error(error, prefix or self.root) from error
@@ -117,12 +121,47 @@ class LocalStore:
     def watch(self, path: str, version: str, /) -> Watch | None:
         return _Watch(self, path, version).look
 
-    def _link(self, path: str) -> Entry:
-        """The entry of a symbolic link: what it leads to, or why it can't be followed."""
+    def _above(self, prefix: str) -> frozenset[tuple[int, int]]:
+        """Which folders (device, number) one goes through on the way into the folder *prefix*, itself included."""
+        places = accumulate(filter(None, prefix.split("/")), "{}/{}".format, initial=self.root)
+        found = (os.stat(to_bytes(place)) for place in places)
+        return frozenset((status.st_dev, status.st_ino) for status in found)
+
+    def _listed(
+        self, path: str, item: os.DirEntry[bytes], above: frozenset[tuple[int, int]]
+    ) -> Entry | None:
+        """The entry of what stands in a folder, a link as what it leads to, perhaps with what is wrong with it."""
+        is_link = item.is_symlink()
         try:
-            return self.stat(path)
-        except ShardfsError as error:
-            return Entry(path, 0, 0, "", problem=error.message)
+            status = os.stat(to_bytes(self._place(path))) if is_link else item.stat()
+        except OutsideSource as error:
+            problem = error.message
+        except OSError as error:
+            if error.errno == errno.ENOENT and not is_link:  # removed meanwhile
+                return None
+            problem = f"can't be looked at: {error.strerror}"
+            if is_link:
+                problem = _LINK_PROBLEMS.get(error.errno or 0, problem)
+        else:
+            problem = self._loop(status, above, is_link=is_link)
+            if not problem:
+                return self._entry(path, status)
+        return Entry(path, 0, 0, "", problem=problem)
+
+    def _loop(
+        self, status: os.stat_result, above: frozenset[tuple[int, int]], *, is_link: bool
+    ) -> str:
+        """What is wrong with a folder that leads back to where one came from, so that there would be no end."""
+        if not stat.S_ISDIR(status.st_mode):
+            return ""
+        traits = self.systems.traits(status.st_dev, self.root)
+        # Without a link, it is another mount of a folder above; but numbers that don't last may be the same by chance.
+        if (status.st_dev, status.st_ino) in above and (is_link or traits.numbered):
+            return "leads back to a folder above itself (a loop)"
+        is_other = all(status.st_dev != device for device, _ in above)
+        return (
+            "is a mount of shardfs, perhaps this one (a loop)" if traits.ours and is_other else ""
+        )
 
     def _entry(self, path: str, status: os.stat_result) -> Entry | None:
         """None for what can't be read like a file: devices, sockets, pipes."""

@@ -28,7 +28,7 @@ from shardfs.sources._zip_table import DOS_TIME, ENCRYPTED, END_MARK, FOLDER, LI
 from shardfs.stores import Entry, check
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from shardfs.blob import Blob
     from shardfs.model import Services
@@ -72,8 +72,9 @@ class ZipStore:
         if folder.type != FOLDER:
             raise NotAFolder(prefix)
         lead = f"{prefix}/" if prefix else ""
+        above = {self._follow(path)[1] for path in _prefixes(prefix)}
         rows = self._table.children(folder)
-        return [self._listed(lead + from_bytes(row.name), row) for row in rows]
+        return [self._listed(lead + from_bytes(row.name), row, above) for row in rows]
 
     def stat(self, path: str, /) -> Entry:
         row, _ = self._follow(path)
@@ -130,14 +131,21 @@ class ZipStore:
             raise OutsideSource(f"{path!r} is a link that leads outside of the zip")
         return target
 
-    def _listed(self, path: str, row: Row) -> Entry:
-        """The entry of a row; of a link, that of what it leads to, or why it can't be followed."""
+    def _listed(self, path: str, row: Row, above: Collection[str]) -> Entry:
+        """The entry of a row; of a link, that of what it leads to, or why it can't be followed.
+
+        *above*: the folders that one goes through on the way.
+        """
         if row.type != LINK:
             return self._described(path, row)
         try:
-            return self.stat(path)
+            target, place = self._follow(path)
         except ShardfsError as error:
             return Entry(path, 0, self._mtime_ns(row), "", problem=error.message)
+        if target.type == FOLDER and place in above:
+            problem = "leads back to a folder above itself (a loop)"
+            return Entry(path, 0, self._mtime_ns(row), "", problem=problem)
+        return self._described(path, target)
 
     def _described(self, path: str, row: Row) -> Entry:
         mtime_ns = self._mtime_ns(row)
@@ -206,6 +214,12 @@ class ZipStore:
             rest = Slice(stored, _LZMA_HEAD.size, row.stored - _LZMA_HEAD.size)
             return codec, Concat([Bytes(properties + size), rest])
         return codec, stored
+
+
+def _prefixes(path: str) -> Iterator[str]:
+    """The folders on the way into *path*, from the top down to itself."""
+    parts = path.split("/") if path else []
+    return ("/".join(parts[:count]) for count in range(len(parts) + 1))
 
 
 class _Exactly:

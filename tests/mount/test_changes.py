@@ -1,4 +1,4 @@
-"""Sources that change while they are mounted: noticed at the next open, and old bytes are never given for new ones."""
+"""Sources that change while they are mounted are noticed at the next open; and links that would make a tree endless."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -20,7 +21,6 @@ from tests.zip_files import DEFLATED, Item, make_zip
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from tests.mount.conftest import Runner
 
@@ -203,3 +203,27 @@ def test_what_does_not_touch_the_content_is_no_change(shardfs: Runner) -> None:
     subprocess.run(["cat", file], check=True, capture_output=True)
     assert place.read_bytes() == OLD
     assert faults(shardfs) == []
+
+
+@pytest.mark.parametrize("options", [(), ("--follow-links",)])
+def test_links_in_circles_have_an_end(shardfs: Runner, options: tuple[str, ...]) -> None:
+    for name in ("x", "y"):
+        (shardfs.source / name).mkdir()
+        (shardfs.source / name / "a.tar").write_bytes(tar_of(OLD))
+    (shardfs.source / "self").symlink_to(".")
+    (shardfs.source / "x/y").symlink_to("../y")
+    (shardfs.source / "y/x").symlink_to("../x")
+    shardfs.mount(*options)
+    find = ["find", str(shardfs.place), "-name", "0003.txt"]
+    found = subprocess.run(find, check=True, capture_output=True, text=True, timeout=20).stdout
+    places = {str(Path(line).relative_to(shardfs.place)) for line in found.splitlines()}
+    inside = "a/0003/0003.txt"
+    assert places == {f"{where}/{inside}" for where in ("x", "y", "x/y", "y/x")}
+    for loop in ("self", "x/y/x", "y/x/y"):
+        with pytest.raises(OSError, match="Input/output error"):
+            (shardfs.place / loop).read_bytes()
+        with pytest.raises(OSError, match="Not a directory"):
+            os.listdir(shardfs.place / loop)
+    said = faults(shardfs)
+    assert len(said) == 3
+    assert all("a loop" in message for message in said)

@@ -177,3 +177,72 @@ def test_a_file_that_the_user_names_is_followed_wherever_it_leads(source: Path) 
     (source / "link").symlink_to("../outside")
     store, names = open_source(str(source / "link"), Options())
     assert bytes(store.open(names[0]).read(0, 9)) == b"secret"
+
+
+# --- links in circles ---
+
+
+def walk(store: LocalStore, most: int = 50) -> dict[str, str]:
+    """All paths, with what is wrong with each. Fails where there are too many."""
+    found: dict[str, str] = {}
+    folders = [""]
+    while folders:
+        for entry in store.list(folders.pop()):
+            found[entry.path] = entry.problem
+            assert len(found) <= most, "an endless tree"
+            if entry.is_dir:
+                folders.append(entry.path)
+    return found
+
+
+LOOP = "leads back to a folder above itself (a loop)"
+
+
+@pytest.mark.parametrize("follow", [False, True])
+@pytest.mark.parametrize(
+    ("links", "loops"),
+    [
+        ({"self": "."}, {"self"}),
+        ({"sub/up": ".."}, {"sub/up"}),
+        ({"sub/up": "../sub"}, {"sub/up"}),
+        ({"sub/deep/up": "../.."}, {"sub/deep/up"}),
+        ({"a/to-b": "../b", "b/to-a": "../a"}, {"a/to-b/to-a", "b/to-a/to-b"}),
+        ({"a/to-b": "../b", "b/top": ".."}, {"a/to-b/top", "b/top"}),
+    ],
+)
+def test_a_link_back_to_a_folder_above_is_a_loop(
+    source: Path, links: dict[str, str], loops: set[str], follow: bool
+) -> None:
+    for link, target in links.items():
+        (source / link).parent.mkdir(parents=True, exist_ok=True)
+        (source / link).symlink_to(target)
+    found = walk(LocalStore(str(source), follow_links=follow))
+    assert {path for path, problem in found.items() if problem == LOOP} == loops
+    assert {problem for problem in found.values()} == {"", LOOP}
+    assert "file" in found
+    assert not any(path.startswith(f"{loop}/") for path in found for loop in loops)
+
+
+def test_a_link_to_above_the_source_ends_when_it_comes_back_to_it(source: Path) -> None:
+    (source / "out").symlink_to("..")
+    found = walk(LocalStore(str(source), follow_links=True))
+    assert found["out/source"] == LOOP
+    assert found["out/outside"] == ""
+    assert walk(LocalStore(str(source)))["out"] != ""
+
+
+def test_two_links_to_one_folder_are_no_loop(source: Path) -> None:
+    for name in ("one", "two"):
+        (source / name).symlink_to("sub")
+    found = walk(LocalStore(str(source)))
+    assert set(found.values()) == {""}
+    assert {"one/file", "two/file", "sub/file"} <= set(found)
+
+
+def test_links_that_lead_in_a_circle_or_nowhere_say_so(source: Path) -> None:
+    for name, target in (("a", "b"), ("b", "a"), ("none", "gone"), ("under", "file/x")):
+        (source / name).symlink_to(target)
+    said = problems(LocalStore(str(source)))
+    assert "loop" in said["a"]
+    assert "loop" in said["b"]
+    assert said["none"] == said["under"] == "is a link that leads nowhere"

@@ -292,3 +292,23 @@ def test_links_that_lead_nowhere_are_listed(
 def test_a_link_is_one_only_where_a_unix_made_it() -> None:
     store = store_of(link(b"link", b"/etc/passwd", system=DOS))
     assert read(store, "link") == b"/etc/passwd"
+
+
+def test_links_back_to_a_folder_above_are_loops() -> None:
+    store = store_of(
+        Item(name=b"a/x", data=b"1"),
+        Item(name=b"b/y", data=b"2"),
+        link(b"self", b"."),
+        link(b"a/to-b", b"../b"),
+        link(b"b/to-a", b"../a"),
+    )
+    found, folders = {}, [""]
+    while folders:
+        for entry in store.list(folders.pop()):
+            found[entry.path] = entry.problem
+            assert len(found) < 30, "an endless tree"
+            if entry.is_dir:
+                folders.append(entry.path)
+    loops = {path for path, problem in found.items() if "a loop" in problem}
+    assert loops == {"self", "a/to-b/to-a", "b/to-a/to-b"}
+    assert found["a/to-b/y"] == ""

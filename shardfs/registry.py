@@ -25,6 +25,8 @@ class Row:
         sources: a regular expression for the beginning of what it takes, whatever the scheme (sources).
         extra: the extra of shardfs that installs what it needs.
         remote: whether it gives a ``RemoteStore`` (sources).
+        text: whether its files are text, so that any text passes for one (formats).
+        sure: whether opening a shard tells that its file is in the format (formats).
     """
 
     name: str
@@ -37,6 +39,8 @@ class Row:
     sources: str = ""
     extra: str = ""
     remote: bool = False
+    text: bool = False
+    sure: bool = False
 
 
 # What text files and tars may be compressed with, in every usual spelling.
@@ -54,7 +58,7 @@ FORMATS = (
     Row(
         "litdata", "litdata.dataset:LitData", markers=("index.json", "chunk-*.bin"), lone=(".bin",)
     ),
-    Row("litdata-parquet", "parquet.litdata:LitDataParquet", markers=("index.json",)),
+    Row("litdata-parquet", "parquet.litdata:LitDataParquet", markers=("index.json",), sure=True),
     Row(
         "mds",
         "mds.dataset:Mds",
@@ -73,26 +77,30 @@ FORMATS = (
             *(".tgz", ".taz", ".tbz", ".tbz2", ".tb2", ".tz2", ".txz", ".tlz"),
             *(".tzst", ".tzstd", ".tlz4"),
         ),
+        sure=True,
     ),
     Row(
         "arrow",
         "arrow.dataset:Arrow",
         markers=("state.json",),
         suffixes=(".arrow", ".arrows", ".feather", ".ipc"),
+        sure=True,
     ),
     Row(
         "parquet",
         "parquet.dataset:Parquet",
         suffixes=(".parquet", ".geoparquet", ".gpq", ".parq", ".pq"),
+        sure=True,
     ),
     Row(
         "jsonl",
         "text.jsonl:Jsonl",
         suffixes=_packed(".jsonl", ".ndjson", ".jsonlines", ".ldjson"),
+        text=True,
     ),
-    Row("json", "text.jsonl:Json", lone=_packed(".json")),
-    Row("csv", "text.csv:Csv", suffixes=_packed(".csv", ".tsv")),
-    Row("text", "text.lines:Text", lone=_packed(".txt")),
+    Row("json", "text.jsonl:Json", lone=_packed(".json"), text=True),
+    Row("csv", "text.csv:Csv", suffixes=_packed(".csv", ".tsv"), text=True),
+    Row("text", "text.lines:Text", lone=_packed(".txt"), text=True),
 )
 
 SOURCES = (

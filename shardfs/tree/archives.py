@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from cachetools import LRUCache
 
 from shardfs.blob import may_wait
-from shardfs.errors import NotFound, WouldBlock, located
+from shardfs.errors import Corrupt, NotFound, WouldBlock, located
 from shardfs.registry import ARCHIVES, Row, load
+from shardfs.tree.instead import instead_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,7 +83,11 @@ class WithArchives:
             if not may_wait():
                 raise WouldBlock
             entry = self._store.stat(path)
-            made: Store = load("sources", row)(self._store, entry, self._services)
+            made: Store
+            try:
+                made = load("sources", row)(self._store, entry, self._services)
+            except Corrupt as error:
+                raise instead_of(self._store, path) or error from None
             if self._depth + 1 < _MAX_DEPTH:
                 made = WithArchives(made, self._services, self._depth + 1)
             with self._lock:

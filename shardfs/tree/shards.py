@@ -33,6 +33,7 @@ from shardfs.tree.inodes import (
     shard_ino,
     split_shard,
 )
+from shardfs.tree.instead import open_shard
 from shardfs.tree.listing import VERSION, Listing, Recorder
 from shardfs.tree.nodes import Attr, Listed, NoLinks, Type
 from shardfs.tree.pins import Pins
@@ -164,7 +165,7 @@ class ShardSpace(NoLinks):
         try:
             with located(ref.file or ref.name):
                 version, watches = self._pins.pin(number, ref, store)
-                shard = dataset.open_shard(index)
+                shard = open_shard(dataset, store, index)
                 memory = self._remember(shard, ref, store, version)
                 # The kernel knows nodes by numbers made with the first capacity, which a scan may narrow down.
                 places = self._places.setdefault(number, Places(shard.capacity))

@@ -22,7 +22,7 @@ from shardfs.model import (
     Scalar,
 )
 from shardfs.views import image, npy, text
-from shardfs.views.sniff import UNKNOWN, extension_of
+from shardfs.views.sniff import UNKNOWN, extension_of, suffix_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -138,7 +138,9 @@ def _expected(kind: Kind) -> str:
     """The extension that a field of *kind* would have if its bytes could be read."""
     if isinstance(kind, Items):
         return _expected(kind.kind)
-    if isinstance(kind, (Plain, Encoded, Rendered)):
+    if isinstance(kind, Encoded):
+        return _legal(kind.suffix or suffix_of(kind.hint)) or UNKNOWN
+    if isinstance(kind, (Plain, Rendered)):
         return _legal(kind.suffix) or UNKNOWN
     return _EXTENSIONS.get(type(kind), UNKNOWN)
 

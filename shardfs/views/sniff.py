@@ -42,7 +42,7 @@ def extension(head: bytes, size: int, declared: str = "", filename: str = "") ->
     """
     head = head[:HEAD]
     if not declared or declared == UNKNOWN:
-        return signature(head, size) or _text(head, size) or _suffix(filename) or UNKNOWN
+        return signature(head, size) or _text(head, size) or suffix_of(filename) or UNKNOWN
     known = declared.lower()
     if known in _OVERRULED:
         found = signature(head, size)
@@ -51,7 +51,7 @@ def extension(head: bytes, size: int, declared: str = "", filename: str = "") ->
     return declared
 
 
-def _suffix(filename: str) -> str:
+def suffix_of(filename: str) -> str:
     """The extension of a file name or path, "" where what follows its last dot doesn't look like one."""
     suffix = split_extension(filename.rpartition("/")[2])[1]
     return suffix if re.fullmatch(r"\.[A-Za-z0-9_+-]{1,16}", suffix) else ""

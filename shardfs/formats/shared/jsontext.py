@@ -7,6 +7,7 @@ from base64 import b64encode
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from shardfs.errors import Corrupt
+from shardfs.placeholders import HEAD, placeholder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +22,8 @@ def parse(text: bytes | str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise Corrupt(f"is no JSON ({error})") from error
+        content = text.encode("utf-8", "replace") if isinstance(text, str) else text
+        raise Corrupt(placeholder(content[:HEAD]) or f"is no JSON ({error})") from error
 
 
 def parse_object(text: bytes | str) -> dict[str, Any]:

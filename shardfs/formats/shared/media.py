@@ -27,6 +27,7 @@ from shardfs.errors import (
 from shardfs.formats.shared.offsets import MAX_ITEMS
 from shardfs.model import Encoded, Field, FieldInfo, Items, Plain, Rendered
 from shardfs.names import from_bytes, safe_parts, split_extension
+from shardfs.placeholders import check_pointer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -149,6 +150,8 @@ class Folder:
         if blob.size() != entry.size:
             raise Changed().at(entry.path)
         self.check(entry)
+        with located(entry.path):
+            check_pointer(blob)
         return blob
 
     def check(self, entry: Entry) -> None:

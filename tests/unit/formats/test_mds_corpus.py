@@ -170,7 +170,7 @@ def test_damage_stays_local(case: str) -> None:
 @pytest.mark.parametrize(
     ("case", "message"),
     [
-        ("index_not_json", "index.json: is no JSON"),
+        ("index_not_json", "index.json: is an HTML page"),
         ("version_3", "index.json: has version 3; only version 2 can be read"),
     ],
 )

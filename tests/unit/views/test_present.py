@@ -358,3 +358,8 @@ def test_nothing_is_read_where_the_kind_says_it_all(presenter: Presenter) -> Non
     with no_wait(), pytest.raises(WouldBlock):
         files[4].blob.size()
     assert content(files[4]) == b"49\n"
+
+
+def test_a_file_that_can_not_be_read_is_called_as_its_name_says(presenter: Presenter) -> None:
+    (file,) = presenter.files([Field("image", Encoded(hint="a/b.PNG"), Failing(Corrupt("bad")))])
+    assert file.stem + file.extension == "image.PNG"

@@ -49,10 +49,17 @@ def text_reader(field: ArrowField) -> Reader | None:
         return lambda data: str(UUID(bytes=bytes(data)))
     if type_.type is Type.INTERVAL:
         return _INTERVALS[type_.unit]
+    if type_.type is Type.INT and not type_.dtype:
+        return lambda data: str(wide_integer(type_, data))
     write = _writer(type_)
     return (
         None if write is None else lambda data: write(int.from_bytes(data, "little", signed=True))
     )
+
+
+def wide_integer(type_: DataType, data: memoryview) -> int:
+    """An integer that has no dtype."""
+    return int.from_bytes(data, "little", signed=type_.unit == "i")
 
 
 def _writer(type_: DataType) -> Callable[[int], str] | None:

@@ -12,7 +12,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from shardfs.errors import Corrupt
-from shardfs.formats.shared.arrow.types import BINARIES, LISTS, TEXTS, Type
+from shardfs.formats.shared.arrow.types import BINARIES, BOOL_EXTENSION, LISTS, TEXTS, Type
 from shardfs.formats.shared.column_text import text_reader
 from shardfs.formats.shared.columns import (
     Access,
@@ -115,6 +115,8 @@ def _leaf(field: ArrowField, feature: Mapping[str, Any]) -> Form | None:
         if isinstance(names, list) and all(isinstance(name, str) for name in names):
             label = _labels(names, is_signed=dtype[1] == "i")
             return Stored(Rendered(".txt", _line(label), "class label"))
+    if dtype == "|i1" and field.extension == BOOL_EXTENSION:
+        return Stored(Scalar("|b1"))
     if dtype:
         return Stored(Scalar(dtype))
     reader = text_reader(field)

@@ -277,12 +277,32 @@ def test_a_type_that_is_not_known_leaves_its_neighbours_readable(buffers: int) -
 
 
 def test_a_width_that_is_not_known_leaves_its_neighbours_readable() -> None:
-    columns = [integer("wide", 128), integer("b", 8)]
-    body = Body(2, [(2, 0), (2, 0)], [b"", bytes(32), b"", b"\3\4"])
+    columns = [integer("wide", 256), integer("b", 8)]
+    body = Body(2, [(2, 0), (2, 0)], [b"", bytes(64), b"", b"\3\4"])
     data = stream(columns, [batch(body)])
     assert values(data, 1) == [3, 4]
-    with pytest.raises(Unsupported, match="integers of bits 128"):
+    with pytest.raises(Unsupported, match="integers of bits 256"):
         values(data, 0)
+
+
+@ORDERS
+@pytest.mark.parametrize("signed", [False, True])
+def test_integers_of_polars_have_128_bits(order: int, e: str, signed: bool) -> None:
+    number = -(1 << 100) - 5 if signed else (1 << 127) + 5
+    byteorder: Any = "big" if order else "little"
+    body = Body(1, [(1, 0)], [b"", number.to_bytes(16, byteorder, signed=signed)])
+    data = stream([integer("v", 128, signed=signed)], [batch(body)], order)
+    assert values(data) == [number]
+    assert files(data, 0) == {"v.txt": f"{number}\n".encode()}
+
+
+def test_truth_values_that_are_bytes() -> None:
+    storage = pa.array([0, 1, None, -7], pa.int8())
+    array = pa.ExtensionArray.from_storage(pa.bool8(), storage)
+    assert shown(array, 3) == {".txt": b"true\n"}
+    assert [shown(array, row) for row in (0, 2)] == [{".txt": b"false\n"}, {}]
+    listed = pa.ListArray.from_arrays([0, 4], array)
+    assert shown(listed) == {".json": b"[false,true,null,true]\n"}
 
 
 def test_leaves_with_children_are_leaves() -> None:

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_right
+from functools import partial
 from itertools import pairwise
 from operator import and_
 from typing import TYPE_CHECKING, Any
 
 from shardfs.blob import Blob, Bytes, Slice, read_exactly
 from shardfs.errors import Corrupt
-from shardfs.formats.shared.arrow.types import TEMPORALS, TEXTS, VIEWS, Type
-from shardfs.formats.shared.column_text import text_reader
+from shardfs.formats.shared.arrow.types import BOOL_EXTENSION, TEMPORALS, TEXTS, VIEWS, Type
+from shardfs.formats.shared.column_text import text_reader, wide_integer
 from shardfs.numbers import float_text
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ CODES = {
 
 _LARGE = frozenset({Type.LARGE_BINARY, Type.LARGE_TEXT, Type.LARGE_LIST})
 _STRINGS = frozenset({Type.BINARY, Type.LARGE_BINARY, Type.TEXT, Type.LARGE_TEXT})
-_FIXED = TEMPORALS | {Type.FIXED_BINARY, Type.DECIMAL}
+_FIXED = TEMPORALS | {Type.FIXED_BINARY, Type.DECIMAL, Type.INT}
 
 
 class Masked:
@@ -154,8 +155,20 @@ class Bools(Masked):
         return self._body.bits(self._layout, 1, start, stop)
 
 
+class TruthBytes(Numbers):
+    """Truth values that take a byte each; all but 0 are true."""
+
+    __slots__ = ()
+
+    def stored(self, index: int, /) -> Blob:
+        return Bytes(bytes([self.number(index) != 0]))
+
+    def _some(self, start: int, stop: int, valid: Sequence[bool], budget: Budget) -> Sequence[Any]:
+        return [number != 0 for number in super()._some(start, stop, valid, budget)]
+
+
 class Fixed(Masked):
-    """Values of one width that are no numbers: bytes, decimals, dates."""
+    """Values of one width that are no plain numbers: bytes, decimals, dates, wide integers."""
 
     __slots__ = ("_show", "_width")
 
@@ -163,6 +176,8 @@ class Fixed(Masked):
         super().__init__(body, layout)
         self._width = layout.field.type.size
         self._show: Callable[[memoryview], Any] = text_reader(layout.field) or memoryview
+        if layout.field.type.type is Type.INT:
+            self._show = partial(wide_integer, layout.field.type)
 
     def stored(self, index: int, /) -> Blob:
         return Slice(self._body.buffer(self._layout, 1), index * self._width, self._width)
@@ -352,7 +367,9 @@ class Joined:
 def leaf(body: Body, layout: Layout) -> Masked | None:
     """The cells of a column that is not nested; None of one that is."""
     kind = layout.field.type.type
-    if kind in (Type.INT, Type.FLOAT):
+    if layout.field.type.dtype == "|i1" and layout.field.extension == BOOL_EXTENSION:
+        return TruthBytes(body, layout)
+    if kind in (Type.INT, Type.FLOAT) and layout.field.type.dtype:
         return Numbers(body, layout)
     if kind in VIEWS:
         return Views(body, layout)

@@ -23,6 +23,8 @@ _MAX_FIELDS = 1 << 17
 _MAX_SCALE = 76
 EXTENSION = "ARROW:extension:name"
 """The key of the name of an extension type."""
+# Integers of as many bytes are Polars' own: neither struct nor numpy knows them.
+_WIDE = 16
 _EXTENSION_METADATA = "ARROW:extension:metadata"
 
 
@@ -65,6 +67,8 @@ LISTS = frozenset(
 )
 TEMPORALS = frozenset({Type.DATE, Type.TIME, Type.TIMESTAMP, Type.INTERVAL, Type.DURATION})
 VIEWS = frozenset({Type.BINARY_VIEW, Type.TEXT_VIEW})
+BOOL_EXTENSION = "arrow.bool8"
+"""The extension type of truth values that are bytes."""
 _MANY = frozenset({Type.STRUCT, Type.UNION})
 _CHILDREN = {**dict.fromkeys(LISTS | {Type.MAP}, 1), Type.RUN_ENDS: 2}
 
@@ -77,7 +81,7 @@ class DataType:
         dtype: of integers, floats and truth values, as in ``numpy.dtype.str``; "" for all else.
         size: the bytes of a value where all have the same number, the items of a list where all have as many.
         unit: of dates, times and durations: `s`, `ms`, `us`, `ns`, `day`; of intervals `month`, `day_time`,
-            `month_day_nano`; of unions `sparse`, `dense`.
+            `month_day_nano`; of unions `sparse`, `dense`; of integers without a dtype `i`, `u`.
         zone: of timestamps, "" for none.
         scale: decimal digits behind the point.
         children: what it is made of: members of a struct, the one `item` of a list, the struct of key and value
@@ -161,6 +165,8 @@ def parse_schema(schema: Table) -> Schema:
             metadata = metadata_of(table, 6)
             return ArrowField(table.text(0), type_, metadata=metadata, nullable=nullable)
         indices = _integer(encoding.table(1), default=32)
+        if not indices.dtype:
+            raise Corrupt(f"an Arrow dictionary with indices of {indices.size} bytes")
         number = encoding.number(0, "q")
         return ArrowField(table.text(0), type_, number, indices, metadata_of(table, 6), nullable)
 
@@ -244,8 +250,10 @@ def _temporal(kind: Type, what: Table) -> DataType:
 
 def _integer(what: Table | None, default: int = 0) -> DataType:
     bits = what.number(0, "i") if what else default
-    size = _one_of(bits, (8, 16, 32, 64), "integers of bits") // 8
+    size = _one_of(bits, (8, 16, 32, 64, 128), "integers of bits") // 8
     letter = "i" if what is None or what.number(1, "B") else "u"
+    if size == _WIDE:
+        return DataType(Type.INT, size=size, unit=letter)
     return DataType(Type.INT, f"{'|' if size == 1 else '<'}{letter}{size}", size)
 
 

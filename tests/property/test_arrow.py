@@ -24,6 +24,7 @@ from shardfs.formats.shared.columns import Budget
 from shardfs.formats.shared.jsontext import compact
 from shardfs.model import Array, Encoded, Items, Plain, Scalar
 from shardfs.views.present import Presenter
+from tests.arrow_big import VIEWS, big_endian, children, widths
 from tests.fakes import FakeServices
 
 # --- values and what they look like in JSON ----------------------------------------------------------------
@@ -53,6 +54,19 @@ def duration(value: int, unit: str) -> str:
     return f"{'-' if value < 0 else ''}PT{size // PER_SECOND[unit]}{fraction(size, unit)}S"
 
 
+def interval(months: int, days: int, nanoseconds: int) -> pa.MonthDayNano:
+    return pa.MonthDayNano([months, days, nanoseconds])
+
+
+def interval_text(value: pa.MonthDayNano) -> str:
+    months, days, nanoseconds = value
+    parts = [f"{number}{letter}" for number, letter in ((months, "M"), (days, "D")) if number]
+    time = duration(nanoseconds, "ns")
+    if nanoseconds or not parts:
+        parts.append(f"T{'-' if nanoseconds < 0 else ''}{time.partition('T')[2]}")
+    return f"P{''.join(parts)}"
+
+
 def base64(value: bytes) -> str:
     return b64encode(value).decode()
 
@@ -77,6 +91,11 @@ def leaves() -> list[tuple[pa.DataType, Any, Any]]:
     text, binary = st.text(max_size=20), st.binary(max_size=20)
     found: list[tuple[pa.DataType, Any, Any]] = [
         (pa.null(), st.none(), same),
+        (
+            pa.month_day_nano_interval(),
+            st.builds(interval, *[integers(31, signed=True)] * 3),
+            interval_text,
+        ),
         (pa.bool_(), st.booleans(), same),
         (pa.binary(3), st.binary(min_size=3, max_size=3), base64),
         (pa.date32(), st.dates(), dt.date.isoformat),
@@ -243,6 +262,37 @@ def test_values_are_those_that_were_written(
             for got in batch.cells(0).values(0, batch.rows, Budget()):
                 value = next(rest)
                 assert agree(plain(got), None if value is None else show(value), type_)
+
+
+def is_turned_by_pyarrow(type_: pa.DataType) -> bool:
+    """Whether the Arrow library turns numbers of this type round."""
+    if widths(type_) and VIEWS in widths(type_):
+        return False
+    inner = [type_.value_type] if pa.types.is_dictionary(type_) else children(type_)
+    return "list_view" not in str(type_) and all(map(is_turned_by_pyarrow, inner))
+
+
+@given(column=columns(), step=st.integers(1, 12))
+def test_the_byte_order_makes_no_difference(
+    column: tuple[Typed, pa.Array, list[Any]], step: int
+) -> None:
+    (type_, _, _), array, values = column
+    table = pa.table({"v": array, "w": pa.array(range(len(array)), pa.int16())})
+    data = encoded(table, stream=True, step=step, compression=None)
+    turned = big_endian(data, table.schema)
+    if is_turned_by_pyarrow(type_):
+        tables = [pa.ipc.open_stream(each).read_all() for each in (data, turned)]
+        one, other = [encoded(each, stream=True, step=step, compression=None) for each in tables]
+        assert one == other
+    shards = [TableShard(opened(each), dict, FakeServices()) for each in (data, turned)]
+    presenter = Presenter(FakeServices().memory, raw=False)
+    for row in range(len(values)):
+        shown = [
+            [(file.stem, file.extension, bytes(read_all(file.blob))) for file in found]
+            for found in (presenter.files(shard.fields(row)) for shard in shards)
+        ]
+        assert shown[0] == shown[1]
+        assert shown[0][-1] == ("w", ".txt", b"%d\n" % row)
 
 
 @given(column=columns(), compression=st.sampled_from([None, "zstd"]))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from shardfs.tree.tree import Tree
 
 SUFFIX = re.compile(
-    r"(\.zstd\.bin|\.bin|\.mds|\.tar|\.t[gx]z|\.tzst|\.tbz2|\.parquet|\.arrow|\.feather|\.ipc"
+    r"(\.zstd\.bin|\.bin|\.mds|\.tar|\.t[gx]z|\.tzst|\.tbz2|\.parquet|\.arrows?|\.feather|\.ipc"
     r"|\.jsonl?|\.ndjson|\.[ctx]sv|\.txt|\.tfrecords?|\.zip)?(\.(gz|zst|zstd|xz|bz2|br|snappy|lz4))?$"
 )
 # Extensions that say the same.

@@ -23,7 +23,7 @@ from shardfs.errors import Changed, NotFound, UsageError, located
 from shardfs.journal import Journal
 from shardfs.model import NO_PARAMETERS
 from shardfs.names import without_secrets
-from shardfs.registry import CODECS, INDEXERS, load, source_row
+from shardfs.registry import CHARSETS, CODECS, INDEXERS, load, load_codec, source_row
 from shardfs.stores import Entry, check, stated
 from shardfs.tree.archives import WithArchives
 from shardfs.tree.control import ControlSpace
@@ -65,8 +65,7 @@ class Workshop:
         self.parameters = NO_PARAMETERS
         self.index = None if room is None else DiskCache(room, INDEX)
         self._spills = None if room is None else Spills(room)
-        self._codecs = {row.name: row for row in CODECS}
-        self.indexers = {row.name: row for row in INDEXERS}
+        self.indexers = INDEXERS
         self._means = Means(
             memory=memory,
             index=self.index,
@@ -82,7 +81,7 @@ class Workshop:
     def inflate(self, blob: Blob, codec: str, size: int | None, /) -> Blob:
         return Inflated(
             blob,
-            load("codecs", self._codecs[codec]),
+            load_codec((*CODECS, *CHARSETS), codec),
             size,
             memory=self.memory,
             limit=self.options.max_chunk_size,
@@ -107,11 +106,11 @@ class Workshop:
             if blob.size() != entry.size:
                 raise Changed
             check(store, entry)
-        indexer = self.indexers.get(codec)
+        indexer = load_codec(self.indexers, codec)
         packed = Packed(
             blob=blob,
-            codec=load("codecs", self._codecs[codec]),
-            indexer=load("codecs", indexer)() if indexer is not None else None,
+            codec=load_codec((*CODECS, *CHARSETS), codec),
+            indexer=indexer() if isinstance(indexer, type) else indexer,
             name=entry.path,
             key=key,
         )

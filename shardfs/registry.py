@@ -5,9 +5,12 @@ from __future__ import annotations
 import importlib
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shardfs.errors import MissingPackage
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,7 @@ class Row:
     markers: tuple[str, ...] = ()
     suffixes: tuple[str, ...] = ()
     lone: tuple[str, ...] = ()
-    parameters: frozenset[str] = frozenset()
+    parameters: str = ""
     schemes: tuple[str, ...] = ()
     sources: str = ""
     extra: str = ""
@@ -53,6 +56,20 @@ _PACKED = (
 def _packed(*suffixes: str) -> tuple[str, ...]:
     return tuple(suffix + packed for suffix in suffixes for packed in _PACKED)
 
+
+# How `datasets` can be told to read files, and what it takes beside that without any rows being other ones.
+_CSV = (
+    "sep delimiter header names column_names skiprows quotechar quoting escapechar doublequote comment skipinitialspace"
+    " lineterminator skip_blank_lines usecols index_col nrows na_values na_filter skipfooter dialect encoding"
+    " encoding_errors"
+    " keep_default_na thousands decimal true_values false_values engine memory_map float_precision chunksize"
+    " date_format low_memory verbose mangle_dupe_cols drop_labels drop_metadata metadata_filenames"
+)
+_JSON = (
+    "field encoding encoding_errors"
+    " chunksize block_size use_threads on_mixed_types parse_agent_traces drop_labels drop_metadata metadata_filenames"
+)
+_TEXT = "sample_by keep_linebreaks encoding encoding_errors chunksize"
 
 FORMATS = (
     Row(
@@ -98,9 +115,9 @@ FORMATS = (
         suffixes=_packed(".jsonl", ".ndjson", ".jsonlines", ".ldjson"),
         text=True,
     ),
-    Row("json", "text.jsonl:Json", lone=_packed(".json"), text=True),
-    Row("csv", "text.csv:Csv", suffixes=_packed(".csv", ".tsv"), text=True),
-    Row("text", "text.lines:Text", lone=_packed(".txt"), text=True),
+    Row("json", "text.jsonl:Json", parameters=_JSON, lone=_packed(".json"), text=True),
+    Row("csv", "text.csv:Csv", parameters=_CSV, suffixes=_packed(".csv", ".tsv"), text=True),
+    Row("text", "text.lines:Text", parameters=_TEXT, lone=_packed(".txt"), text=True),
 )
 
 SOURCES = (
@@ -141,11 +158,15 @@ CODECS = (
     Row("snappy", "snappy:Snappy"),
 )
 
+# Encodings of text, which are made to UTF-8 as if they were compressions.
+CHARSETS = (Row("charset", "charset:Charset"),)
+
 # Codecs whose files have places inside from which decompression can begin.
 INDEXERS = (
     Row("zstd", "zstd_frames:ZstdFrames"),
     Row("gz", "gzip_points:GzipPoints"),
     Row("xz", "xz_blocks:XzBlocks"),
+    Row("charset", "charset:CharsetPieces"),
 )
 
 
@@ -161,6 +182,14 @@ def source_row(source: str) -> Row:
             return row
     scheme = source.partition("://")[0] if "://" in source else ""
     return next((row for row in SOURCES if scheme in row.schemes), OTHER_SOURCES)
+
+
+def load_codec(rows: Sequence[Row], codec: str) -> Any:
+    """The codec of that name among *rows*, made with what stands behind a colon in it; None where there is none."""
+    name, _, argument = codec.partition(":")
+    row = next((row for row in rows if row.name == name), None)
+    loaded = None if row is None else load("codecs", row)
+    return loaded(argument) if argument and loaded is not None else loaded
 
 
 def load(package: str, row: Row) -> Any:

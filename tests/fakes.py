@@ -13,7 +13,7 @@ from shardfs.journal import Journal
 from shardfs.model import NO_PARAMETERS, Field, Kind, NumberedKeys, Parameters, Plain, ShardRef
 from shardfs.names import to_bytes
 from shardfs.options import Options
-from shardfs.registry import CODECS, load
+from shardfs.registry import CHARSETS, CODECS, load_codec
 from shardfs.stores import Entry
 
 if TYPE_CHECKING:
@@ -109,9 +109,10 @@ class FakeServices:
         self.reports: list[ShardfsError] = []
 
     def inflate(self, blob: Blob, codec: str, size: int | None, /) -> Blob:
-        row = next(row for row in CODECS if row.name == codec)
         limit = self.options.max_chunk_size
-        return Inflated(blob, load("codecs", row), size, memory=self.memory, limit=limit)
+        return Inflated(
+            blob, load_codec((*CODECS, *CHARSETS), codec), size, memory=self.memory, limit=limit
+        )
 
     def unpack(self, store: Store, entry: Entry, codec: str, /) -> Blob:
         blob = self.inflate(store.open(entry.path), codec, None)

@@ -10,6 +10,7 @@ from shardfs.errors import ShardfsError
 from shardfs.formats.text.csv import Csv
 from shardfs.formats.text.jsonl import Json, Jsonl
 from shardfs.formats.text.lines import Text
+from shardfs.model import Parameters
 from shardfs.names import distinct
 from shardfs.views.present import Presenter
 from tests.fakes import FakeServices, MemoryStore
@@ -53,11 +54,15 @@ def open_shard(
     data: bytes,
     services: FakeServices | None = None,
     beside: Mapping[str, bytes] | None = None,
+    parameters: Mapping[str, object] | None = None,
 ) -> Shard:
-    """The shard that a file is; *beside* it lie others."""
+    """The shard that a file is; *beside* it lie others, and a README declares *parameters*."""
     store = MemoryStore({name: data, **(beside or {})})
     kind = next(kind for end, kind in FORMATS.items() if end in name)
-    dataset = kind.open(store, [name], services or FakeServices())
+    services = services or FakeServices(
+        parameters=Parameters("README.md: config 'c'", parameters or {})
+    )
+    dataset = kind.open(store, [name], services)
     return dataset.open_shard(0)
 
 

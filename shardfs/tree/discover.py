@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 # What may be declared of files of any kind and says nothing of their rows.
-_ANYWHERE = frozenset({"features"})
+_ANYWHERE = "features"
 
 
 class SubStore:
@@ -187,7 +187,10 @@ class _Splitting:
                 part, here = self._part(base, list(paths))
                 for row, dataset in _by_suffix(part, here, services, named=True):
                     yield Found(dataset, part, base, where, shown=is_shown)
-                    for name in split.parameters.values.keys() - row.parameters - _ANYWHERE:
+                    for name in split.parameters.values.keys() - {
+                        *row.parameters.split(),
+                        _ANYWHERE,
+                    }:
                         places = unknown.setdefault((row.name, name), [])
                         places.append(split.parameters.place)
         self._tell(unknown)

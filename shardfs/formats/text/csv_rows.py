@@ -2,7 +2,7 @@
 
 A cell that begins with a quotation mark reaches to the next single one, over delimiters and ends of lines; two of
 them stand for one. A quotation mark anywhere else is a character like others. Rows end in LF, CR or CR LF; empty
-lines are no rows.
+lines, and those of spaces and tabs alone, are no rows, as for pandas.
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ _DELIMITERS = ",;\t|"
 # How many rows of the beginning must have as many cells as the header: some may be ragged.
 _REGULAR = 0.9
 
-_ENDS = re.compile(rb"[\r\n]*")
-_MORE_ENDS = re.compile(rb"[\r\n]+")
 _LINES = re.compile(rb"\n\n*")
 _RUN = re.compile(rb'"+')
 _LINE_END = re.compile(rb"\r\n?|\n")
@@ -35,21 +33,35 @@ _LINE_END = re.compile(rb"\r\n?|\n")
 _ROW, _CELL, _PLAIN, _QUOTED, _HALF = range(5)
 
 
-@lru_cache(maxsize=8)
-def _tokens(delimiter: bytes) -> re.Pattern[bytes]:
-    """What matters outside of quotation marks: quoted cells, and ends of rows with empty lines behind them.
+class _Tokens(NamedTuple):
+    """What matters to a finder.
 
-    Groups: 2 and 4 are empty and stand where a row begins; 1, 3 and 5 match where quotation marks are not closed in the
-    data, all of which is then taken in. Branches begin with literals, since only then the search is fast.
+    Attributes:
+        blanks: what makes no row of a line: not what separates cells.
+        empty: empty lines; *line_end*: the end of a line, and empty ones behind it.
+        outside: the same outside of quotation marks, and quoted cells. Groups: 2 and 4 are empty and stand where a
+            row begins; 1, 3 and 5 match where quotation marks are not closed in the data, all of which is then taken
+            in. Branches begin with literals, since only then the search is fast.
     """
-    d = re.escape(delimiter)
+
+    blanks: bytes
+    empty: re.Pattern[bytes]
+    line_end: re.Pattern[bytes]
+    outside: re.Pattern[bytes]
+
+
+@lru_cache(maxsize=8)
+def _tokens(delimiter: bytes) -> _Tokens:
+    d, blanks = re.escape(delimiter), b" \t".replace(delimiter, b"")
     closed = rb'"[^"]*(?:""[^"]*)*"(?!")'
     opened = rb'"(?s:.*)()'
-    return re.compile(
+    empty = rb"(?:[%b]*[\r\n])*" % blanks
+    outside = (
         rb"%b(?:%b(?:%b%b)*|%b)" % (d, closed, d, closed, opened)
-        + rb"|\r[\r\n]*()(?:%b|%b)?" % (closed, opened)
-        + rb"|\n[\r\n]*()(?:%b|%b)?" % (closed, opened)
+        + rb"|\r%b()(?:%b|%b)?" % (empty, closed, opened)
+        + rb"|\n%b()(?:%b|%b)?" % (empty, closed, opened)
     )
+    return _Tokens(blanks, re.compile(empty), re.compile(rb"[\r\n]" + empty), re.compile(outside))
 
 
 class CsvRows:
@@ -57,9 +69,10 @@ class CsvRows:
 
     def __init__(self, delimiter: bytes, *, skipping: bool = False) -> None:
         self.fault = ""
-        self._delimiter, self._find = delimiter, _tokens(delimiter).finditer
+        self._delimiter, self._tokens = delimiter, _tokens(delimiter)
         self._state, self._skipping = _ROW, skipping
         self._row = 0
+        self._held = b""
 
     @property
     def between(self) -> bool:
@@ -67,6 +80,8 @@ class CsvRows:
 
     def feed(self, data: bytes, at: int, /) -> Sequence[int]:
         starts: list[int] = []
+        data, at = self._held + data, at - len(self._held)
+        data = self._hold(data)
         begin = self._begin(data, at, starts) if data else 0
         if begin < len(data):
             self._outside(data, at, begin, starts)
@@ -80,6 +95,17 @@ class CsvRows:
             return None
         return self._row, CsvRows(self._delimiter, skipping=True)
 
+    def _hold(self, data: bytes) -> bytes:
+        """*data* less the blanks at its end of which it is not known yet whether they are a line of their own."""
+        self._held = b""
+        if data[-1:] not in (b" ", b"\t"):
+            return data
+        whole = data.rstrip(self._tokens.blanks)
+        if whole.endswith((b"\n", b"\r")) or (not whole and self._state == _ROW):
+            self._held = data[len(whole) :]
+            return whole
+        return data
+
     def _begin(self, data: bytes, at: int, starts: list[int]) -> int:
         """Where what is known from the data before ends, and plain text begins."""
         begin = 0
@@ -89,7 +115,7 @@ class CsvRows:
                 return len(data)
             self._skipping, begin = False, end.end()
         if self._state == _ROW:
-            found = _ENDS.match(data, begin)
+            found = self._tokens.empty.match(data, begin)
             begin = found.end() if found else begin
             if begin == len(data):
                 return begin
@@ -110,12 +136,13 @@ class CsvRows:
         """Take in what stands outside of quotation marks at *begin* and all behind it."""
         found, end = None, at + len(data)
         if _QUOTE in data:
-            for found in self._find(data, begin):
+            for found in self._tokens.outside.finditer(data, begin):
                 start = max(found.end(2), found.end(4))
                 if start >= 0:
                     starts.append(at + start)
         else:  # much faster
-            ends = _MORE_ENDS if b"\r" in data else _LINES
+            is_plain = not any(mark in data for mark in (b"\r", b"\n ", b"\n\t"))
+            ends = _LINES if is_plain else self._tokens.line_end
             starts += [at + match.end() for match in ends.finditer(data, begin)]
         if found is not None and found.lastindex in (1, 3, 5):
             self._state = _QUOTED

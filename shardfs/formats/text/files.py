@@ -7,9 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from shardfs.blob import read_exactly
-from shardfs.errors import Corrupt, Spoilt, TooLarge, Unsupported
-from shardfs.formats.shared.compressed import open_content
+from shardfs.errors import Corrupt, Spoilt, TooLarge
 from shardfs.formats.shared.media import with_media
+from shardfs.formats.text.declared import Declared
+from shardfs.formats.text.encoding import BOM, open_text
 from shardfs.formats.text.row_digits import foretold
 from shardfs.formats.text.rows import LAYOUT, Rows, Table, Text
 from shardfs.model import NumberedKeys, ShardRef
@@ -33,33 +34,33 @@ _MAX_FILES = 1 << 40
 # Those of one record that are left room for beside its fields.
 _BESIDE = 4
 
-_BOM = b"\xef\xbb\xbf"
-_WIDE = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")
-
 
 @dataclass(frozen=True, slots=True)
 class TextFile:
     """A file that was opened.
 
     Attributes:
-        content: what it holds.
+        content: what it holds, in UTF-8.
+        charset: the encoding that it is in, "" where nothing was to be done.
         begin: where text begins, behind a byte order mark.
+        declared: how it is to be read.
     """
 
     store: Store
     entry: Entry
     services: Services
     content: Content
+    charset: str
     begin: int
+    declared: Declared
 
     @classmethod
-    def open(cls, store: Store, entry: Entry, services: Services) -> TextFile:
-        """Open the file *entry*. Raises Unsupported for UTF-16 and UTF-32."""
-        content = open_content(store, entry, services)
-        head = bytes(content.blob.read(0, 4))
-        if head.startswith(_WIDE):
-            raise Unsupported("is UTF-16 or UTF-32 text; only encodings that extend ASCII are read")
-        return cls(store, entry, services, content, len(_BOM) if head.startswith(_BOM) else 0)
+    def open(cls, store: Store, entry: Entry, services: Services, declared: Declared) -> TextFile:
+        """Open the file *entry*. Raises Corrupt where it is declared to be in an unknown encoding."""
+        content, charset = open_text(store, entry, services, declared)
+        head = bytes(content.blob.read(0, len(BOM)))
+        begin = len(BOM) if head == BOM else 0
+        return cls(store, entry, services, content, charset, begin, declared)
 
     @property
     def blob(self) -> Blob:
@@ -74,15 +75,20 @@ class TextFile:
 
     def rows(self, text: Text, kind: str, *, by_line: bool) -> Rows:
         """The rows of *text*; *kind* tells ways apart in which the rows of one file can be found."""
-        what = f"rows {LAYOUT} {kind}"
+        what = f"rows {LAYOUT} {kind}{self.charset and f' in {self.charset}'}"
         remember = partial(self.services.remember, self.store, self.entry, what)
         return Rows(
             text,
             _kept(remember),
             keep=lambda packed: remember(lambda: packed),
-            digits=partial(foretold, self.content, text, by_line=by_line),
+            digits=partial(self._digits, text, by_line=by_line),
             report=self._report,
         )
+
+    def _digits(self, text: Text, *, by_line: bool) -> int | None:
+        if self.charset or text.is_part:  # what is stored says too little of that
+            return None
+        return foretold(self.content, text, by_line=by_line)
 
     def _report(self, fault: str) -> None:
         error = Corrupt(fault)
@@ -183,7 +189,8 @@ class TextDataset:
         return ShardRef(name, entry.path, None, entry.mtime_ns, entry.version)
 
     def open_shard(self, index: int, /) -> Shard:
-        file = TextFile.open(self._store, self._entries[index], self._services)
+        declared = Declared(self._services.parameters)
+        file = TextFile.open(self._store, self._entries[index], self._services, declared)
         return with_media(self._kind.open_file(file), file.store, file.entry)
 
     def owns(self, path: str, /) -> bool:

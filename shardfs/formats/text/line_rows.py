@@ -15,6 +15,9 @@ _FILLED = re.compile(rb"[^ \t\r\n]")
 _BREAK = re.compile(rb"\n[ \t\r\n]*")
 _LF = re.compile(rb"\n")
 _ANY_END = re.compile(rb"\r\n?|\n")
+# An empty line, with the end of the one before it.
+_EMPTY_LINE = re.compile(rb"(?:\r\n|\r(?!\n)|\n){2}")
+_LAST_END = re.compile(rb"(?:\r\n|\r|\n)\Z")
 
 
 class FilledLines:
@@ -76,6 +79,59 @@ class WholeText:
 
     def finish(self) -> tuple[int, Finder] | None:
         return None
+
+
+class AllText:
+    """One row, which is all there is."""
+
+    def __init__(self) -> None:
+        self.between, self.fault = True, ""
+
+    def feed(self, data: bytes, at: int, /) -> Sequence[int]:
+        if not data or not self.between:
+            return []
+        self.between = False
+        return [at]
+
+    def finish(self) -> tuple[int, Finder] | None:
+        return None
+
+
+class Paragraphs:
+    """What stands between empty lines, if it is anything; a third end of a line belongs to what follows."""
+
+    def __init__(self) -> None:
+        self.between, self.fault = True, ""
+        self._open, self._open_at = b"", 0
+
+    def feed(self, data: bytes, at: int, /) -> Sequence[int]:
+        text, begin = self._open + data, at - len(self._open)
+        # A CR at the end may be the first half of CR LF.
+        known = text[:-1] if text.endswith(b"\r") else text
+        starts: list[int] = []
+        place = 0
+        for mark in _EMPTY_LINE.finditer(known):
+            if self.between and mark.start() > place:
+                starts.append(begin + place)
+            place, self.between = mark.end(), True
+        # What may be the first half of an empty line.
+        last = _LAST_END.search(known, place)
+        left = last.start() if last else len(known)
+        if self.between and left > place:
+            starts.append(begin + place)
+            self.between = False
+        self._open, self._open_at = text[left:], begin + left
+        return starts
+
+    def finish(self) -> tuple[int, Finder] | None:
+        """An end of a line that is left over is text."""
+        return (self._open_at, AllText()) if self.between and self._open else None
+
+
+def paragraph_size(text: bytes) -> int:
+    """How long the paragraph is that *text* begins with."""
+    end = _EMPTY_LINE.search(text)
+    return end.start() if end else len(text)
 
 
 def _without_open(finder: FilledLines | AllLines, starts: list[int], end: int) -> Sequence[int]:

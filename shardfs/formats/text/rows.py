@@ -75,6 +75,31 @@ class Finder(Protocol):
         ...
 
 
+class Without:
+    """Finds what another finder does, less what begins at *left_out*."""
+
+    def __init__(self, finder: Callable[[], Finder], left_out: frozenset[int]) -> None:
+        self._finder, self._left_out = finder(), left_out
+
+    @property
+    def between(self) -> bool:
+        return self._finder.between
+
+    @property
+    def fault(self) -> str:
+        return self._finder.fault
+
+    def feed(self, data: bytes, at: int, /) -> Sequence[int]:
+        return [start for start in self._finder.feed(data, at) if start not in self._left_out]
+
+    def finish(self) -> tuple[int, Finder] | None:
+        again = self._finder.finish()
+        if again is None:
+            return None
+        at, finder = again
+        return at, Without(lambda: finder, self._left_out)
+
+
 class Numbers(Protocol):
     """Numbers in ascending order."""
 
@@ -149,6 +174,7 @@ class Text:
         begin: where the first row may begin.
         finder: makes what finds rows, from the beginning of one.
         limit: the most rows that are taken.
+        is_part: whether more rows than that are no fault.
     """
 
     blob: Blob
@@ -156,6 +182,7 @@ class Text:
     begin: int
     finder: Callable[[], Finder]
     limit: int
+    is_part: bool = False
 
 
 class Scan:
@@ -184,7 +211,8 @@ class Scan:
         self._take(starts[:room])
         self.end += len(data)
         if len(starts) > room:
-            self.fault = f"more than {self.count} rows: the rest is not shown"
+            if not self._text.is_part:
+                self.fault = f"more than {self.count} rows: the rest is not shown"
             return True
         if self._finder.fault:
             return self._break(self._finder.fault)
@@ -307,11 +335,15 @@ class Rows:
         last, end = self._mark_end(known, mark)
         if last == first + 1:
             return Window(first, [begin], end)
-        data = read_exactly(self._text.blob, begin, min(end - begin, _BETWEEN_MARKS), "rows")
-        starts = self._text.finder().feed(bytes(data), begin)
+        finder, starts, at = self._text.finder(), array("Q"), begin
+        # All begin in front of where the next mark may be, but some only what follows tells apart.
+        while len(starts) < last - first and at < end:
+            data = read_exactly(self._text.blob, at, min(end - at, _BETWEEN_MARKS), "rows")
+            starts.extend(finder.feed(bytes(data), at))
+            at += len(data)
         if len(starts) < last - first:
             raise Corrupt("is not what the index cache says: use --rebuild-index")
-        return Window(first, array("Q", starts[: last - first]), end)
+        return Window(first, starts[: last - first], end)
 
     @staticmethod
     def _mark_end(known: Scan | Table, mark: int) -> tuple[int, int]:

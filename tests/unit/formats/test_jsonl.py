@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from shardfs.blob import Slice, no_wait, read_all
-from shardfs.errors import Corrupt, TooLarge, Unsupported, WouldBlock
+from shardfs.errors import Corrupt, TooLarge, WouldBlock
 from shardfs.formats.text import files as _text_files
 from shardfs.formats.text import json_shard as _json_shard
 from shardfs.formats.text.jsonl import Json, Jsonl
@@ -95,9 +95,13 @@ def test_a_line_may_be_long_but_not_without_end(monkeypatch: pytest.MonkeyPatch)
     assert files(shard, 2) == {"a.txt": b"1\n"}
 
 
-def test_wide_text_is_not_read() -> None:
-    with pytest.raises(Unsupported, match="UTF-16"):
-        open_shard("a.jsonl", '{"a":1}'.encode("utf-16"))
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-8-sig"])
+def test_marks_tell_the_encoding(encoding: str) -> None:
+    shard = open_shard("a.jsonl", '{"a":"数"}\n{"a":"\U0001f98a"}'.encode(encoding))
+    assert [files(shard, index) for index in range(len(shard))] == [
+        {"a.txt": "数".encode()},
+        {"a.txt": "\U0001f98a".encode()},
+    ]
 
 
 def test_columns_are_those_of_the_first_records() -> None:

@@ -1,9 +1,8 @@
-"""``ls``, ``cat``, ``cp`` and ``info``: the tree of a source without mounting it."""
+"""``ls``, ``cat`` and ``cp``: the tree of a source without mounting it."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import posixpath
 import sys
@@ -18,7 +17,7 @@ from shardfs.names import to_bytes
 from shardfs.tree.paths import root
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from pathlib import Path
 
     from shardfs.options import Options
@@ -146,32 +145,3 @@ def _file(node: Node, target: Path) -> None:
 def _put_away(target: Path) -> None:
     with contextlib.suppress(FileNotFoundError):
         target.unlink()
-
-
-def info(source: str, options: Options, *, as_json: bool) -> int:
-    """Print what is known of a source."""
-    with closing(open_tree(source, options)) as tree:
-        facts = tree.info()
-    if as_json:
-        print(json.dumps(facts, indent=2))
-    else:
-        print("\n".join(_lines(facts)))
-    return 0
-
-
-def _lines(facts: Mapping[str, object], indent: str = "") -> list[str]:
-    """Nested facts as an outline."""
-    lines = []
-    for name, value in facts.items():
-        label = f"{indent}{console.printable(str(name))}:"
-        if isinstance(value, dict) and value:
-            lines += [label, *_lines(value, indent + "  ")]
-        elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
-            lines.append(label)
-            for item in value:
-                inner = _lines(item, indent + "    ") if isinstance(item, dict) else [str(item)]
-                lines += [f"{indent}  - {inner[0].lstrip()}", *inner[1:]]
-        else:
-            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            lines.append(f"{label} {console.printable(text)}")
-    return lines

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import signal
 import sys
 from dataclasses import dataclass
 from logging.handlers import WatchedFileHandler
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shardfs.errors import ShardfsError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
     from types import TracebackType
 
 log = logging.getLogger("shardfs")
@@ -56,10 +57,34 @@ class LogOptions:
         return max(logging.DEBUG, logging.WARNING - 10 * self.verbose)
 
 
+# What a daemon's log may come to before it is put aside in place of the one before. A guess: some 10,000 lines.
+_MAX_LOG = 1 << 20
+
+
+def state_folder() -> Path:
+    """Where daemons keep their log: the user's folder for what programs keep."""
+    state = os.environ.get("XDG_STATE_HOME", "")
+    base = Path(state) if os.path.isabs(state) else Path.home() / ".local" / "state"
+    return base / "shardfs"
+
+
+class _DaemonLog(WatchedFileHandler):
+    """A file that several daemons write to. The one that fills it puts it aside, which the others notice."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with contextlib.suppress(OSError):
+            there = os.stat(self.baseFilename)
+            # Nobody else has put it aside meanwhile, or this would push out the lines before.
+            if there.st_size > _MAX_LOG and there.st_ino == self.ino:
+                os.replace(self.baseFilename, f"{self.baseFilename}.1")
+        super().emit(record)
+
+
 class Log:
     """Where messages go: stderr, until ``leave_stderr``, and a file if there is one."""
 
     def __init__(self) -> None:
+        self._options = LogOptions()
         self._stderr = logging.StreamHandler()
         self._stderr.setFormatter(_OneLine("shardfs: %(message)s"))
         logging.getLogger().addHandler(self._stderr)
@@ -67,16 +92,45 @@ class Log:
 
     def configure(self, options: LogOptions) -> None:
         """Do as the user wants it. Raises OSError where the file can't be opened."""
-        root = logging.getLogger()
-        root.setLevel(options.level)
+        self._options = options
+        logging.getLogger().setLevel(options.level)
         file = options.log_file
         if file is not None:
             file.parent.mkdir(parents=True, exist_ok=True)
             # One that notices that its file was moved away, so that logrotate needs no signal.
-            self._file = WatchedFileHandler(file, encoding="utf-8", errors="backslashreplace")
-            form = "%(asctime)s %(process)d %(levelname)s %(message)s"
-            self._file.setFormatter(_OneLine(form))
-            root.addHandler(self._file)
+            self._add(WatchedFileHandler(file, encoding="utf-8", errors="backslashreplace"))
+
+    def keep(self) -> None:
+        """Write to the user's log as well, unless there is a file already; without it life goes on."""
+        if self._file is not None:
+            return
+        file = state_folder() / "shardfs.log"
+        try:
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._add(_DaemonLog(file, encoding="utf-8", errors="backslashreplace"))
+        except OSError as error:
+            log.warning(
+                "no log is kept: %s: %s (--log-file FILE has another)", file, error.strerror
+            )
+            return
+        # Where nobody sees the mounts of a day come and go, the log should have them.
+        self._stderr.setLevel(self._options.level)
+        logging.getLogger().setLevel(min(self._options.level, logging.INFO))
+
+    def _add(self, handler: WatchedFileHandler) -> None:
+        handler.setFormatter(_OneLine("%(asctime)s %(process)d %(levelname)s %(message)s"))
+        logging.getLogger().addHandler(handler)
+        self._file = handler
+
+    def say(self, text: str) -> None:
+        """Tell a person at a terminal, and nobody else, that all is well."""
+        if sys.stderr.isatty() and not self._options.quiet:
+            print(f"shardfs: {printable(text)}", file=sys.stderr)
+
+    @property
+    def path(self) -> str | None:
+        """The log file."""
+        return None if self._file is None else self._file.baseFilename
 
     @property
     def descriptor(self) -> int | None:

@@ -132,6 +132,9 @@ def _add_cp(commands: Any) -> None:
 
 def _add_info(commands: Any) -> None:
     parser = _add_reader(commands, "info", _info, "tell format, schema, shards and counts")
+    parser.add_argument(
+        "--count", action="store_true", help="count all records, which may take a while"
+    )
     parser.add_argument("--json", action="store_true", help="as JSON")
 
 
@@ -191,9 +194,15 @@ def _cp(arguments: argparse.Namespace, _messages: console.Log) -> int:
 
 
 def _info(arguments: argparse.Namespace, _messages: console.Log) -> int:
-    from shardfs.cli import browse
+    from shardfs.cli import facts
 
-    return browse.info(arguments.source, tree_options(arguments), as_json=arguments.json)
+    return facts.info(
+        arguments.source,
+        tree_options(arguments),
+        as_json=arguments.json,
+        count=arguments.count,
+        quiet=arguments.quiet,
+    )
 
 
 def _status(arguments: argparse.Namespace, _messages: console.Log) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shardfs.cache.disk import default_folder
-from shardfs.cli import answers, console, daemon, mount_point, status
+from shardfs.cli import answers, console, daemon, mount_point, status, summary
 from shardfs.errors import MissingPackage, ShardfsError, Unreadable
 from shardfs.names import without_secrets
 from shardfs.system import command_line, environment, mount_table, process
@@ -31,7 +32,8 @@ def mount(request: MountRequest, messages: console.Log) -> int:
     daemon.die_on_signals()
     command_line.show_instead(request.source, without_secrets(request.source))
     if request.run.foreground:
-        return _serve(request, lambda: None)
+        return _serve(request, messages, lambda: None)
+    messages.keep()
     try:
         return daemon.background(
             partial(_serve_unseen, request, messages),
@@ -48,10 +50,10 @@ def _serve_unseen(request: MountRequest, messages: console.Log, ready: Callable[
         messages.leave_stderr()
         ready()
 
-    return _serve(request, turn_away)
+    return _serve(request, messages, turn_away)
 
 
-def _serve(request: MountRequest, ready: Callable[[], None]) -> int:
+def _serve(request: MountRequest, messages: console.Log, ready: Callable[[], None]) -> int:
     environment.check(request.settings)
     try:
         from shardfs import fuse
@@ -66,13 +68,16 @@ def _serve(request: MountRequest, ready: Callable[[], None]) -> int:
         closing(open_tree(request.source, request.options)) as tree,
         daemon.signals_kept() as send_signals_again,
         mount_point.present(place, owned=owned),
-        _record(request, place, tree, made=owned) as leave_record,
+        _record(request, place, tree, messages.path, made=owned) as leave_record,
     ):
+        found = summary.of(tree, without_secrets(request.source), all_of_it=sys.stderr.isatty())
 
         def announce() -> None:
             leave_record()
             daemon.notify("READY=1")
             console.log.info("%s is mounted on %s", request.settings.fsname, place)
+            if found:
+                messages.say(f"{found} on {place}")
             ready()
             send_signals_again()  # to the handlers of the mount
 
@@ -83,7 +88,7 @@ def _serve(request: MountRequest, ready: Callable[[], None]) -> int:
 
 @contextmanager
 def _record(
-    request: MountRequest, place: str, tree: Tree, *, made: bool
+    request: MountRequest, place: str, tree: Tree, log: str | None, *, made: bool
 ) -> Iterator[Callable[[], None]]:
     """A function that leaves a record of the mount and answers questions, which ends with the context."""
     with ExitStack() as until_the_end:
@@ -103,6 +108,7 @@ def _record(
                 since=time.time(),
                 cache_dir=None if cache is None else str(cache),
                 made=made,
+                log=log,
             )
             if status.write(record):
                 until_the_end.callback(status.remove, record)

@@ -61,7 +61,7 @@ class Choice:
             entry.name for entry in entries if entry.is_dir and not entry.name.startswith(".")
         ]
         if declared:
-            splits = [name for name in folders if name in declared]
+            splits = [name for name in declared if name in folders]
         elif self.split:
             known = {self.split, *KEYWORDS}
             few = len(folders) <= _MOST_FOLDERS

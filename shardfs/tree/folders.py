@@ -41,6 +41,7 @@ from shardfs.tree.inodes import (
     split_shard,
 )
 from shardfs.tree.nodes import Attr, Listed, NoLinks, Type
+from shardfs.tree.placed import PlacedServices
 from shardfs.tree.splits import split_order
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ class FolderSpace(NoLinks):
             found = discover(
                 folder.store,
                 free,
-                self._services,
+                PlacedServices(self._services, folder.path),
                 indexed=not placed,
                 named=folder.named,
                 files=folder.files,
@@ -175,7 +176,7 @@ class FolderSpace(NoLinks):
             )
             folder.decided |= any(one.indexed or one.folder is not None for one in found)
             entries = self._less_splits(folder, entries)
-            placed += self._take([one for one in found if one.shown])
+            placed += self._take(folder.path, [one for one in found if one.shown])
             own = [Owner(f.dataset, tuple(filter(None, f.base.split("/"))), "") for f in found]
             owners = Owners([*own, *folder.owners])
         with self._lock:
@@ -192,11 +193,11 @@ class FolderSpace(NoLinks):
         folder.decided = hidden is not None
         return [entry for entry in entries if entry.name not in (hidden or ())]
 
-    def _take(self, found: Sequence[Found]) -> list[Placed]:
+    def _take(self, path: str, found: Sequence[Found]) -> list[Placed]:
         """Number the shards of new datasets, in listing order: by their index, else by the names of their files."""
         placed: list[tuple[bytes, Placed]] = []
-        for dataset, store, _, where, indexed, _ in found:
-            first = self._shards.add(dataset, store)
+        for dataset, store, base, where, indexed, _ in found:
+            first = self._shards.add(dataset, store, "/".join(filter(None, (path, base))))
             for number, ref in enumerate(dataset.shards, first):
                 own = tuple(ref.name.split("/"))
                 parts = own if where is None else (*where, own[-1])

@@ -91,6 +91,8 @@ class OpenShard:
         places: Places,
         watches: Sequence[Watch] = (),
     ) -> None:
+        self.place = ref.file or ref.name
+        """What messages call it."""
         self.shard, self.ref, self._presenter = shard, ref, presenter
         self._memory, self._known, self._serial = memory, known, next(_serials)
         self._columns = frozenset(options.columns)

@@ -85,6 +85,7 @@ class ShardSpace(NoLinks):
         self._index = index
         self._firsts: list[int] = []
         self._datasets: list[tuple[Dataset, Store]] = []
+        self._folders: list[str] = []
         self._count = 0
         self._known = KnownRecords()
         self._pins = Pins()
@@ -94,14 +95,15 @@ class ShardSpace(NoLinks):
         self._opening: dict[int, threading.Lock] = {}
         self._lock = threading.Lock()
 
-    def add(self, dataset: Dataset, store: Store) -> int:
-        """Take the shards of *dataset* in; the number of the first one."""
+    def add(self, dataset: Dataset, store: Store, folder: str = "") -> int:
+        """Take the shards of *dataset* in, which lies in a *folder* of the source; the number of the first one."""
         with self._lock:
             first = self._count
             if first + len(dataset.shards) > MAX_SHARDS:
                 raise Unsupported(f"more than {MAX_SHARDS} shards: mount a part of the source")
             self._firsts.append(first)
             self._datasets.append((dataset, store))
+            self._folders.append(folder)
             self._count += len(dataset.shards)
             return first
 
@@ -124,6 +126,11 @@ class ShardSpace(NoLinks):
     def ref(self, number: int) -> ShardRef:
         dataset, _, index = self._find(number)
         return dataset.shards[index]
+
+    def _place(self, number: int) -> str:
+        """What messages call a shard."""
+        ref, folder = self.ref(number), self._folders[bisect_right(self._firsts, number) - 1]
+        return f"{folder}/{ref.file or ref.name}" if folder else ref.file or ref.name
 
     def _find(self, number: int) -> tuple[Dataset, Store, int]:
         at = bisect_right(self._firsts, number) - 1
@@ -160,10 +167,10 @@ class ShardSpace(NoLinks):
 
     def _open_now(self, number: int) -> OpenShard | ShardfsError:
         dataset, store, index = self._find(number)
-        ref = dataset.shards[index]
+        ref, place = dataset.shards[index], self._place(number)
         result: OpenShard | ShardfsError
         try:
-            with located(ref.file or ref.name):
+            with located(place):
                 version, watches = self._pins.pin(number, ref, store)
                 shard = open_shard(dataset, store, index)
                 memory = self._remember(shard, ref, store, version)
@@ -179,6 +186,7 @@ class ShardSpace(NoLinks):
                     places,
                     watches,
                 )
+                result.place = place
         except Spoilt:
             raise
         except ShardfsError as error:
@@ -239,7 +247,7 @@ class ShardSpace(NoLinks):
     @_twice
     def lookup(self, parent: Ino, name: str, /) -> Attr:
         number, shard, folder = self._folder(parent)
-        with located(shard.ref.file):
+        with located(shard.place):
             if name == CONTROL_NAME:
                 record = shard.layout.described(folder)
                 found = None if record is None else (record, CONTROL)
@@ -260,7 +268,7 @@ class ShardSpace(NoLinks):
 
     def _scan(self, ino: Ino, start: int) -> Iterator[Listed]:
         number, shard, folder = self._folder(ino)
-        with located(shard.ref.file):
+        with located(shard.place):
             if not start:  # somebody opens the folder
                 shard.check()
             last = SHARD_ROOT
@@ -275,7 +283,7 @@ class ShardSpace(NoLinks):
         number, place = split_shard(ino)
         shard = self.shard(number)
         record, field = shard.places.unpack(place)
-        with located(shard.ref.file):
+        with located(shard.place):
             if place == 0 or field == FOLDER:
                 raise IsAFolder(f"record {record}")
             shard.check()
@@ -296,7 +304,7 @@ class ShardSpace(NoLinks):
         shard = self.shard(number)
         folder, field = shard.places.unpack(place)
         if field != FOLDER:
-            raise NotAFolder(f"{shard.ref.file}: record {folder}")
+            raise NotAFolder(f"{shard.place}: record {folder}")
         return number, shard, folder
 
     def _attr(self, number: int, shard: OpenShard, record: int, field: int) -> Attr:
@@ -317,5 +325,5 @@ class ShardSpace(NoLinks):
         except Spoilt:
             raise
         except ShardfsError as error:
-            self.journal.note(error.at(shard.ref.file, f"record {record}", file.name))
+            self.journal.note(error.at(shard.place, f"record {record}", file.name))
             return 0

@@ -11,13 +11,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shardfs.errors import NoKey, ShardfsError
-from shardfs.model import Array, Encoded, FieldInfo, Items, Pixels, Plain, Rendered, Scalar
+from shardfs.model import FieldInfo
 from shardfs.tree.inodes import is_folder, split_folder
+from shardfs.tree.samples import example, rows, typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from shardfs.model import Dataset, Kind, Shard
+    from shardfs.model import Dataset
     from shardfs.tree.folders import FolderSpace
     from shardfs.tree.shards import ShardSpace
 
@@ -49,6 +50,7 @@ class Survey:
         self._folders, self._shards = folders, shards
         self._todo = deque([0])
         self._fields: dict[int, Sequence[FieldInfo]] = {}
+        self._examples: dict[int, Mapping[str, str]] = {}
         self._counts: dict[int, int | None] = {}
         self.files = 0
         """Files that pass through, in the folders that were looked into."""
@@ -107,7 +109,18 @@ class Survey:
         """The fields of a dataset, as its index or its first shard that can be opened tells them."""
         if known.first not in self._fields:
             self._fields[known.first] = self._find_fields(known)
+            self._examples[known.first] = self._find_examples(known)
         return self._fields[known.first]
+
+    def _find_examples(self, known: Known) -> Mapping[str, str]:
+        """What the fields of a first record hold, in a few words each."""
+        for number in range(min(len(known.dataset.shards), _TRIES)):
+            with suppress(ShardfsError):
+                shard = self._shards.shard(known.first + number)
+                if shard.shard.has(0):
+                    files = {file.column: file for file in reversed(shard.files(0))}
+                    return {name: example(file) for name, file in files.items()}
+        return {}
 
     def _find_fields(self, known: Known) -> Sequence[FieldInfo]:
         declared = known.dataset.info().get("fields")
@@ -115,7 +128,7 @@ class Survey:
             return [FieldInfo(f["name"], f.get("type", ""), f.get("nullable")) for f in declared]
         for number in range(min(len(known.dataset.shards), _TRIES)):
             with suppress(ShardfsError):
-                return _typed(self._shards.shard(known.first + number).shard)
+                return typed(self._shards.shard(known.first + number).shard)
         return ()
 
     # --- keys ---
@@ -143,7 +156,10 @@ class Survey:
     # --- counts ---
 
     def count(
-        self, *, all_of_it: bool = False, progress: Callable[[int, int], None] | None = None
+        self,
+        *,
+        all_of_it: bool = False,
+        progress: Callable[[int, int], None] | None = None,
     ) -> None:
         """Count the records of what was found: where that is cheap, or all."""
         deadline = time.monotonic() + PATIENCE
@@ -191,7 +207,7 @@ class Survey:
         """What is known so far, as values for JSON; docs/info.md says what each means."""
         datasets = self.datasets
         counts = [self.records(known) for known in datasets]
-        rows = [self._facts(*pair) for pair in zip(datasets, counts, strict=True)]
+        found = [self._facts(*pair) for pair in zip(datasets, counts, strict=True)]
         met = [{"config": config, "split": split} for config, split in self._folders.choice.met]
         return {
             "complete": self.complete,
@@ -200,7 +216,7 @@ class Survey:
             "bytes": self._folders.total_size,
             "files": self.files,
             "splits": met,
-            "datasets": rows,
+            "datasets": found,
         }
 
     def _facts(self, known: Known, records: int | None) -> Mapping[str, object]:
@@ -213,52 +229,5 @@ class Survey:
             **info,
             "shards": len(known.dataset.shards),
             "records": records,
-            "fields": _rows(declared or ()),
+            "fields": rows(declared or (), self._examples.get(known.first, {})),
         }
-
-
-def _rows(fields: object) -> list[dict[str, object]]:
-    rows = []
-    for field in fields if isinstance(fields, (list, tuple)) else ():
-        known = field._asdict() if isinstance(field, FieldInfo) else field
-        rows.append(
-            {
-                "name": known["name"],
-                "type": known.get("type", ""),
-                "nullable": known.get("nullable"),
-            }
-        )
-    return rows
-
-
-def _typed(shard: Shard) -> Sequence[FieldInfo]:
-    """The schema of a shard; where it has no types, those that the values of the first record have."""
-    schema = list(shard.schema())
-    if all(info.type for info in schema):
-        return schema
-    kinds: dict[str, Kind] = {}
-    with suppress(ShardfsError):
-        if shard.has(0):
-            kinds = {field.name: field.kind for field in shard.fields(0)}
-    return [
-        info if info.type or info.name not in kinds else info._replace(type=_type(kinds[info.name]))
-        for info in schema
-    ]
-
-
-_TYPES = {".txt": "text", ".json": "json", ".pkl": "pickle"}
-
-
-def _type(kind: Kind) -> str:
-    """What a kind of values is called."""
-    if isinstance(kind, (Plain, Encoded)):
-        return _TYPES.get(kind.suffix) or kind.suffix.lstrip(".") or "bytes"
-    if isinstance(kind, Rendered):
-        return kind.logical or _TYPES.get(kind.suffix) or kind.suffix.lstrip(".")
-    if isinstance(kind, Scalar):
-        return kind.dtype.lstrip("<|>")
-    if isinstance(kind, Array):
-        return f"{kind.dtype.lstrip('<|>')}{list(kind.shape)}"
-    if isinstance(kind, Items):
-        return f"list<{_type(kind.kind)}>"
-    return "pil" if isinstance(kind, Pixels) else ""

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -404,6 +405,74 @@ def test_status_and_umount_tell_of_faults(shardfs: Runner) -> None:
     assert f"{shardfs.place}: faults met: 1, the last: chunk-0-1" in run.stderr
     assert len(run.stderr.splitlines()) == 1
     assert list((shardfs.folder / "run" / "shardfs").iterdir()) == []
+
+
+def test_the_daemon_keeps_a_log(shardfs: Runner) -> None:
+    pid = shardfs.mount()
+    (mount,) = shardfs.status(shardfs.place)
+    log = shardfs.folder / ".local/state/shardfs/shardfs.log"
+    assert mount["log"] == str(log)
+    assert shardfs("umount", shardfs.place).returncode == 0
+    lines = log.read_text().splitlines()
+    assert f"{pid} INFO shardfs:{shardfs.source} is mounted on {shardfs.place}" in lines[0]
+    assert f"{pid} INFO {shardfs.place} is unmounted" in lines[-1]
+
+
+def test_a_mount_without_a_log_is_a_mount(shardfs: Runner) -> None:
+    (shardfs.folder / ".local").write_text("a file")
+    run = shardfs("mount", shardfs.source, shardfs.place)
+    assert run.returncode == 0
+    assert is_one_line(run.stderr)
+    assert "no log is kept" in run.stderr
+    assert (shardfs.place / CAPTION).read_bytes() == WORDS
+
+
+def on_terminal(shardfs: Runner, *arguments: object) -> str:
+    """What a terminal shows of a command."""
+    command = shlex.join(shardfs.command(*arguments))
+    run = subprocess.run(
+        ["script", "-qec", command, "/dev/null"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        env=shardfs.env,
+    )
+    return run.stdout.replace("\r\n", "\n")
+
+
+@pytest.mark.skipif(shutil.which("script") is None, reason="needs script (util-linux)")
+def test_a_terminal_is_told_what_is_there(shardfs: Runner) -> None:
+    said = on_terminal(shardfs, "mount", shardfs.source, shardfs.place)
+    assert said == f"shardfs: LitData, 2 shards, 14 records on {shardfs.place}\n"
+    assert (shardfs.place / CAPTION).read_bytes() == WORDS
+    assert shardfs("umount", shardfs.place).returncode == 0
+    assert on_terminal(shardfs, "mount", "-q", shardfs.source, shardfs.place) == ""
+
+
+def test_a_source_without_a_dataset_is_a_warning(shardfs: Runner) -> None:
+    folder = shardfs.folder / "documents"
+    (folder / "deep").mkdir(parents=True)
+    for name in ("a.md", "deep/b.md"):
+        (folder / name).write_text("text")
+    run = shardfs("mount", folder, shardfs.place)
+    assert run.returncode == 0
+    assert run.stderr == f"shardfs: {folder}: no dataset here; 2 files pass through\n"
+    assert (shardfs.place / "deep/b.md").read_text() == "text"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--columns", "imgae"], ["--split", "x"], ["-o", "config=x"], ["--key-file", "/none"]],
+)
+def test_what_names_nothing_is_refused_and_nothing_mounted(
+    shardfs: Runner, options: list[str]
+) -> None:
+    run = shardfs("mount", shardfs.source, shardfs.place, *options)
+    assert run.returncode == 2
+    assert is_one_line(run.stderr)
+    assert shardfs.mounts(shardfs.place) == []
+    assert shardfs.daemons(shardfs.place) == []
 
 
 def test_status_does_not_wait_for_a_stopped_daemon(shardfs: Runner) -> None:

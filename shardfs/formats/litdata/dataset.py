@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, ClassVar
 
 from shardfs.blob import read_all
@@ -144,10 +146,17 @@ class LitDataset:
             "compression": config.compression,
             "compressed": config.level,
             "encryption": f"{encryption.algorithm} ({encryption.level})" if encryption else "",
-            "updated_at": self._index.updated_at,
+            "updated_at": _iso(self._index.updated_at),
         }
 
     def _records(self, chunk: Chunk) -> int | None:
         if not self._block_size or self._index.config.tokens is None:
             return chunk.records
         return None if chunk.tokens is None else chunk.tokens // self._block_size
+
+
+def _iso(seconds: str) -> str:
+    """A time that the index tells in seconds since 1970, by ISO 8601; "" where it is none."""
+    with suppress(ValueError, OverflowError, OSError):
+        return datetime.fromtimestamp(float(seconds), timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return ""

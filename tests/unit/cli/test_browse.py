@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -208,17 +207,7 @@ def test_cp_leaves_nothing_of_a_file_that_fails_midway(
     assert names(tmp_path / "new") == []
 
 
-# --- info --------------------------------------------------------------------------------------------------
-
-
-def test_info(capsys: pytest.CaptureFixture[str]) -> None:
-    assert shardfs("info", SOURCE, "--json") == 0
-    facts = json.loads(capsys.readouterr().out)
-    assert (facts["shards"], facts["records"]) == (2, 14)
-    assert shardfs("info", SOURCE) == 0
-    text = capsys.readouterr().out
-    assert "records: 14\n" in text
-    assert "- name: image\n" in text
+# --- what is told ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("command", [["ls"], ["cat"], ["cp"], ["ls", "-l"]])

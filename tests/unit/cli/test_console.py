@@ -6,7 +6,7 @@ import logging
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
@@ -105,3 +105,74 @@ def test_a_bug_is_one_line_too() -> None:
 )
 def test_nothing_steers_the_terminal(text: str, shown: str) -> None:
     assert console.printable(text) == shown
+
+
+# --- the log of daemons ------------------------------------------------------------------------------------
+
+
+def kept(state: Path, *lines: str, **options: Any) -> str:
+    """What a daemon's log has after these messages."""
+
+    def work(messages: console.Log) -> int:
+        messages.configure(console.LogOptions(**options))
+        messages.keep()
+        for line in lines:
+            console.log.info("%s", line)
+        return 0
+
+    console.run(work)
+    file = state / "shardfs" / "shardfs.log"
+    return file.read_text() if file.exists() else ""
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path / "state"
+
+
+def test_daemons_keep_a_log(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kept(state, "one")
+    assert [line.split("INFO ")[1] for line in kept(state, "two").splitlines()] == ["one", "two"]
+    assert capsys.readouterr().err == "", "stderr is as talkative as the user wants it"
+    assert (state / "shardfs").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_log_file_takes_the_place_of_the_log(state: Path, tmp_path: Path) -> None:
+    assert kept(state, "one", log_file=tmp_path / "log", verbose=1) == ""
+    assert "one" in (tmp_path / "log").read_text()
+
+
+def test_the_log_stays_small(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(console, "_MAX_LOG", 1000)
+    for number in range(100):
+        kept(state, f"line {number:03d} " + "x" * 50)
+    files = sorted((state / "shardfs").iterdir())
+    assert [file.name for file in files] == ["shardfs.log", "shardfs.log.1"]
+    assert all(0 < file.stat().st_size < 1300 for file in files)
+    assert "line 099" in files[0].read_text()
+
+
+def test_a_daemon_goes_on_in_a_log_that_another_has_begun(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def work(messages: console.Log) -> int:
+        messages.configure(console.LogOptions())
+        messages.keep()
+        file = state / "shardfs" / "shardfs.log"
+        file.rename(f"{file}.1")
+        file.write_text("of another\n")
+        console.log.info("after")
+        return 0
+
+    console.run(work)
+    assert "after" in kept(state)
+
+
+def test_a_log_that_can_not_be_written_is_told_and_no_failure(
+    state: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state.write_text("a file")
+    assert kept(state, "one") == ""
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"shardfs: no log is kept: {state}/shardfs/shardfs.log: ")

@@ -200,11 +200,11 @@ def test_a_damaged_field_is_listed_as_empty_and_says_why_when_it_is_opened() -> 
     shards = space({"good": b"1", "bad": Corrupt("too long")})
     listed = {entry.name: entry.attr.size for entry in shards.scan(shards.at("000000").ino, 0)}
     assert listed == {"good.txt": 1, "bad.txt": 0}
-    with pytest.raises(Corrupt, match=r"^record 0: bad.txt: too long$"):
+    with pytest.raises(Corrupt, match=r"^one: record 0: bad.txt: too long$"):
         shards.open(shards.at("000000/bad.txt").ino)
     assert shards.content("000000/good.txt") == b"1"
     messages = [json.loads(line)["message"] for line in shards.journal.lines().splitlines()]
-    assert messages == ["record 0: bad.txt: too long"]
+    assert messages == ["one: record 0: bad.txt: too long"]
 
 
 def test_more_files_than_there_are_numbers_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

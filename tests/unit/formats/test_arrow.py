@@ -116,6 +116,7 @@ def test_faults_are_reported() -> None:
         (whole[:second], "has no mark at its end: there may have been more than 2 records"),
         (whole[: second + 9], "is damaged at byte"),
         (whole[:-20], "inside a batch of records"),
+        (whole + whole, f"has {len(whole)} bytes behind its end, which are not read"),
     ):
         services = FakeServices()
         dataset({"a.arrow": data}, services).open_shard(0)

@@ -12,6 +12,7 @@ import pytest
 from shardfs.blob import Bytes
 from shardfs.errors import Corrupt, Unsupported
 from shardfs.formats.arrow.shard import TableShard
+from shardfs.formats.shared.arrow.type_names import schema_info
 from tests.arrow_files import encoded, files, opened, shown, values
 from tests.arrow_made import (
     BIG,
@@ -303,6 +304,28 @@ def test_truth_values_that_are_bytes() -> None:
     assert [shown(array, row) for row in (0, 2)] == [{".txt": b"false\n"}, {}]
     listed = pa.ListArray.from_arrays([0, 4], array)
     assert shown(listed) == {".json": b"[false,true,null,true]\n"}
+
+
+def test_types_have_names() -> None:
+    columns = [
+        integer("a", 128),
+        integer("b", 128, signed=False),
+        Column("c", 99),
+        integer("d", 16),
+    ]
+    columns += [integer("e", 8, signed=False), floating("f", 0), Column("g", 6), integer("h", 512)]
+    found = schema_info(opened(stream(columns, [])).schema)
+    names = [
+        "int128",
+        "uint128",
+        "unsupported",
+        "int16",
+        "uint8",
+        "halffloat",
+        "bool",
+        "unsupported",
+    ]
+    assert [info.type for info in found] == names
 
 
 def test_leaves_with_children_are_leaves() -> None:

@@ -46,9 +46,12 @@ def _field_type(field: ArrowField) -> str:
 
 def type_name(kind: DataType) -> str:
     """What a type is called."""
-    if kind.type in (Type.INT, Type.FLOAT, Type.BOOL):
-        code = kind.dtype.lstrip("<|>")
-        return _NUMBERS.get(code) or f"{'u' if code[0] == 'u' else ''}int{8 * int(code[1:])}"
+    if kind.unsupported:
+        return "unsupported"
+    if kind.type is Type.INT:
+        return f"{'u' if 'u' in kind.dtype + kind.unit else ''}int{8 * kind.size}"
+    if kind.type in (Type.FLOAT, Type.BOOL):
+        return _NUMBERS[kind.dtype.lstrip("<|>")]
     name = _NAMES.get(kind.type, kind.type.name.lower())
     if kind.children:
         parts = ", ".join(f"{child.name}: {_field_type(child)}" for child in kind.children)

@@ -32,8 +32,16 @@ class Structs:
     values: Sequence[tuple[int, ...]]
 
 
+@dataclass(frozen=True)
+class Repeated:
+    """A vector of tables that are all one."""
+
+    table: Mapping[int, Any]
+    count: int
+
+
 Table = Mapping[int, Any]
-"""Fields by their slots: Number, Structs, str, Table, or a list of tables."""
+"""Fields by their slots: Number, Structs, str, Table, a list of tables, Repeated."""
 
 
 def flatbuffer(root: Table) -> bytes:
@@ -64,6 +72,13 @@ def _put(out: bytearray, value: Any) -> int:
         for number, item in enumerate(value):
             place = at + 4 + 4 * number
             struct.pack_into("<I", out, place, _put(out, item) - place)
+        return at
+    if isinstance(value, Repeated):
+        at = len(out)
+        out += struct.pack("<I", value.count) + bytes(4 * value.count)
+        target = _put(out, value.table)
+        for place in range(at + 4, at + 4 + 4 * value.count, 4):
+            struct.pack_into("<I", out, place, target - place)
         return at
     return _put_table(out, value)
 

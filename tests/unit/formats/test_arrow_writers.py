@@ -10,9 +10,11 @@ import pyarrow as pa
 import pytest
 
 from shardfs.blob import Bytes
-from shardfs.errors import Corrupt, Unsupported
+from shardfs.errors import Corrupt, ShardfsError, Unsupported
 from shardfs.formats.arrow.shard import TableShard
+from shardfs.formats.shared.arrow.flatbuffer import Table
 from shardfs.formats.shared.arrow.type_names import schema_info
+from shardfs.formats.shared.arrow.types import parse_schema
 from tests.arrow_files import encoded, files, opened, shown, values
 from tests.arrow_made import (
     BIG,
@@ -21,10 +23,12 @@ from tests.arrow_made import (
     Body,
     Column,
     Number,
+    Repeated,
     Structs,
     batch,
     dictionary,
     file,
+    flatbuffer,
     floating,
     integer,
     stream,
@@ -368,7 +372,7 @@ def test_dictionaries_that_replace_others_in_a_file_hold_from_there_on() -> None
 
 
 def _footer(column: Column, dictionaries: list[int], batches: list[int]) -> bytes:
-    from tests.arrow_made import V5, flatbuffer, schema
+    from tests.arrow_made import V5, schema
 
     blocks = [
         Structs("qi4xq", [(place, 0, 0) for place in found]) for found in (dictionaries, batches)
@@ -406,6 +410,14 @@ def test_a_file_is_read_up_to_the_batch_that_is_damaged() -> None:
     assert (index.rows, index.stop) == (4, at)
 
 
+def test_offsets_in_a_footer_may_be_anything() -> None:
+    data = file(COLUMNS, BATCHES)
+    place = struct.pack("<q", data.index(BATCHES[1]))
+    for offset in (-(1 << 63), -1, len(data), (1 << 63) - 1):
+        damaged = data.replace(place, struct.pack("<q", offset))
+        assert values(damaged) == [1, 1]
+
+
 def test_a_stream_that_is_damaged_or_cut_before_its_first_record_is_no_empty_folder() -> None:
     whole = stream(COLUMNS, BATCHES)
     begin = whole.index(BATCHES[0])
@@ -425,6 +437,19 @@ def test_damage_behind_records_leaves_these() -> None:
         assert (index.rows, index.stop, index.ending) == (2, at, 2)
     with pytest.raises(Unsupported, match="version 2; 4 and 5"):
         opened(stream(COLUMNS, [batch(Body(2, [(2, 0)], [b"", b"xx"]), version=1)]))
+
+
+def test_a_schema_that_tells_the_same_over_and_over_is_refused_at_once() -> None:
+    pairs = Repeated({0: "k", 1: "v" * 5000}, 20_000)
+    column = integer("v", 8).table()
+    for fields in (
+        Repeated({**column, 6: pairs}, 20_000),
+        Repeated({**column, 2: Number("B", 13), 5: Repeated(column, 20_000)}, 20_000),
+    ):
+        data = memoryview(flatbuffer({1: fields}))
+        assert len(data) < 300_000
+        with pytest.raises(ShardfsError, match=r"the same over and over|more than 64 levels"):
+            parse_schema(Table.root(data))
 
 
 def test_what_belongs_to_no_table_ends_a_stream() -> None:

@@ -148,7 +148,7 @@ def index_file(blob: Blob, footer: Footer) -> bytes:
         try:
             writer.note(offset, message_of(blob, offset, Header.BATCH))
         except Corrupt:
-            return writer.finish(offset, Ending.DAMAGE, by_footer=True)
+            return writer.finish(max(offset, 0), Ending.DAMAGE, by_footer=True)
     return writer.finish(blob.size(), Ending.MARK, by_footer=True)
 
 

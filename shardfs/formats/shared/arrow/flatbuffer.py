@@ -12,15 +12,35 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _U32 = 4
+# How often everything in a message may be told.
+_MOST_TIMES = 16
+
+
+class Budget:
+    """How many bytes of texts and of vectors of tables may still be looked at in a message.
+
+    Offsets may lead to one thing many times, so that a few bytes could tell without end. Writers hardly do that.
+    """
+
+    __slots__ = ("_left",)
+
+    def __init__(self, length: int) -> None:
+        self._left = _MOST_TIMES * length
+
+    def spend(self, count: int) -> None:
+        """Look at *count* bytes. Raises Corrupt."""
+        self._left -= count
+        if self._left < 0:
+            raise Corrupt("a FlatBuffers message that tells the same over and over")
 
 
 class Table:
     """A table of a message. Its fields are known by their positions in the schema."""
 
-    __slots__ = ("_at", "_data", "_slots", "_vtable")
+    __slots__ = ("_at", "_budget", "_data", "_slots", "_vtable")
 
-    def __init__(self, data: memoryview, at: int) -> None:
-        self._data, self._at = data, at
+    def __init__(self, data: memoryview, at: int, budget: Budget) -> None:
+        self._data, self._at, self._budget = data, at, budget
         self._vtable = at - self._number("i", at)
         self._slots = self._number("H", self._vtable) // 2 - 2
 
@@ -29,7 +49,7 @@ class Table:
         """The table that a message is."""
         if len(data) < _U32:
             raise Corrupt("a FlatBuffers message without a table")
-        return cls(data, int.from_bytes(data[:_U32], "little"))
+        return cls(data, int.from_bytes(data[:_U32], "little"), Budget(len(data)))
 
     def place(self, field: int) -> int:
         """Where a field lies in the message; 0 where it has its default."""
@@ -42,7 +62,7 @@ class Table:
 
     def table(self, field: int) -> Table | None:
         at = self._find(field)
-        return Table(self._data, self._follow(at)) if at else None
+        return Table(self._data, self._follow(at), self._budget) if at else None
 
     def text(self, field: int) -> str:
         """A text; bytes in it that are no UTF-8 stand as surrogate escapes."""
@@ -50,6 +70,7 @@ class Table:
         if not at:
             return ""
         begin, count = self._vector(at, 1)
+        self._budget.spend(count)
         return str(self._data[begin : begin + count], "utf-8", "surrogateescape")
 
     def tables(self, field: int) -> list[Table]:
@@ -57,8 +78,9 @@ class Table:
         if not at:
             return []
         begin, count = self._vector(at, _U32)
+        self._budget.spend(count * _U32)
         places = range(begin, begin + count * _U32, _U32)
-        return [Table(self._data, self._follow(place)) for place in places]
+        return [Table(self._data, self._follow(place), self._budget) for place in places]
 
     def structs(self, field: int, form: struct.Struct) -> Sequence[tuple[Any, ...]]:
         """A vector of structs of *form*, read when they are looked at."""

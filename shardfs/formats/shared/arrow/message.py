@@ -90,6 +90,8 @@ class Message:
 
 def read_message(blob: Blob, offset: int) -> Message | None:
     """The message at *offset*; None for the mark at the end of a stream. Raises Corrupt."""
+    if offset < 0:
+        raise Corrupt(f"an Arrow message at {offset}")
     head = blob.read(offset, GLANCE)
     prefix = _PREFIX.size
     if bytes(head[:prefix]) == _CONTINUES:

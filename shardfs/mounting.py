@@ -6,7 +6,6 @@ import logging
 import os
 import threading
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from glob import has_magic
 from typing import TYPE_CHECKING, cast
 from weakref import WeakValueDictionary
@@ -30,6 +29,7 @@ from shardfs.tree.control import ControlSpace
 from shardfs.tree.demands import check_options, check_splits
 from shardfs.tree.discover import Selection, SubStore
 from shardfs.tree.folders import Folder, FolderSpace
+from shardfs.tree.named import by_content, those_there
 from shardfs.tree.shards import ShardSpace
 from shardfs.tree.survey import Survey
 from shardfs.tree.tree import Served, Tree
@@ -174,23 +174,14 @@ def open_tree(source: str, options: Options) -> Tree:
     try:
         files = None
         if remote is not None:
-            names = _matching(remote, names)
             files = None if names else remote.files()
+        names = those_there(store, names, workshop, listed=remote is not None)
+        if len(names) == 1 or not has_magic(source.partition("?")[0]):
+            store, names = by_content(store, names, workshop)
         return _plant(source, workshop, store, names, files)
     except BaseException:
         workshop.close()
         raise
-
-
-def _matching(store: Store, names: Sequence[str]) -> Sequence[str]:
-    """*names*, patterns among them replaced by the names that they match. Raises NotFound where there are none."""
-    if not any(map(has_magic, names)):
-        return names
-    there = [entry.name for entry in store.list()]
-    found = [n for n in there if n in names or any(fnmatchcase(n, pattern) for pattern in names)]
-    if not found:
-        raise NotFound(f"{store.url}: nothing there is called {' or '.join(names)}")
-    return found
 
 
 def _plant(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from shardfs.errors import MissingPackage
@@ -21,7 +21,10 @@ class Row:
         name: what users and messages call it.
         target: ``module:name`` below the table's package.
         markers: file names of which one makes a folder a candidate (formats).
-        suffixes: ends of the file names that are shards (formats) or archives, longest match wins; lower case.
+        suffixes: ends of the file names that are shards (formats), longest match wins, or archives; lower case. Of a
+            codec, what its files are usually called.
+        begins: a regular expression for the first bytes of its files, where these tell them from all others.
+        proof: ``module:name`` of a function that tells its files by their first bytes, where no such expression can.
         parameters: what of the ways to read them a README may declare (formats): `datasets` knows the names.
         lone: suffixes that count only where the user names the file itself, since they are too common (formats).
         schemes: URL schemes (sources).
@@ -36,6 +39,8 @@ class Row:
     target: str
     markers: tuple[str, ...] = ()
     suffixes: tuple[str, ...] = ()
+    begins: bytes = b""
+    proof: str = ""
     lone: tuple[str, ...] = ()
     parameters: str = ""
     schemes: tuple[str, ...] = ()
@@ -94,6 +99,7 @@ FORMATS = (
             *(".tgz", ".taz", ".tbz", ".tbz2", ".tb2", ".tz2", ".txz", ".tlz"),
             *(".tzst", ".tzstd", ".tlz4"),
         ),
+        proof="webdataset.header:begins_archive",
         sure=True,
     ),
     Row(
@@ -101,21 +107,31 @@ FORMATS = (
         "arrow.dataset:Arrow",
         markers=("state.json",),
         suffixes=(".arrow", ".arrows", ".feather", ".ipc"),
+        begins=rb"ARROW1|\xff\xff\xff\xff..[\0-\x0f]\0.{4}",  # a stream begins with the length of its schema
         sure=True,
     ),
     Row(
         "parquet",
         "parquet.dataset:Parquet",
         suffixes=(".parquet", ".geoparquet", ".gpq", ".parq", ".pq"),
+        begins=rb"PAR1",
         sure=True,
     ),
     Row(
         "jsonl",
         "text.jsonl:Jsonl",
         suffixes=_packed(".jsonl", ".ndjson", ".jsonlines", ".ldjson"),
+        proof="text.jsonl:begins_lines",
         text=True,
     ),
-    Row("json", "text.jsonl:Json", parameters=_JSON, lone=_packed(".json"), text=True),
+    Row(
+        "json",
+        "text.jsonl:Json",
+        parameters=_JSON,
+        lone=_packed(".json"),
+        text=True,
+        proof="text.jsonl:begins_document",
+    ),
     Row("csv", "text.csv:Csv", parameters=_CSV, suffixes=_packed(".csv", ".tsv"), text=True),
     Row("text", "text.lines:Text", parameters=_TEXT, lone=_packed(".txt"), text=True),
 )
@@ -145,17 +161,17 @@ SOURCES = (
 OTHER_SOURCES = Row("fsspec", "fsspec_source:open_source", extra="fsspec", remote=True)
 
 # Files that are shown as folders of what is in them.
-ARCHIVES = (Row("zip", "zip:ZipStore", suffixes=(".zip",)),)
+ARCHIVES = (Row("zip", "zip:ZipStore", suffixes=(".zip",), begins=rb"PK(\x03\x04|\x05\x06)"),)
 
 CODECS = (
-    Row("zstd", "zstd:Zstd"),
-    Row("gz", "gzip:Gzip"),
-    Row("bz2", "bzip2:Bzip2"),
-    Row("xz", "xz:Xz"),
-    Row("lzma", "xz:Xz"),
-    Row("lz4", "lz4:Lz4"),
-    Row("br", "brotli:Brotli"),
-    Row("snappy", "snappy:Snappy"),
+    Row("zstd", "zstd:Zstd", suffixes=(".zst",)),
+    Row("gz", "gzip:Gzip", suffixes=(".gz",)),
+    Row("bz2", "bzip2:Bzip2", suffixes=(".bz2",)),
+    Row("xz", "xz:Xz", suffixes=(".xz",)),
+    Row("lzma", "xz:Xz", suffixes=(".xz",)),
+    Row("lz4", "lz4:Lz4", suffixes=(".lz4",)),
+    Row("br", "brotli:Brotli", suffixes=(".br",)),
+    Row("snappy", "snappy:Snappy", suffixes=(".snappy",)),
 )
 
 # Encodings of text, which are made to UTF-8 as if they were compressions.
@@ -190,6 +206,13 @@ def load_codec(rows: Sequence[Row], codec: str) -> Any:
     row = next((row for row in rows if row.name == name), None)
     loaded = None if row is None else load("codecs", row)
     return loaded(argument) if argument and loaded is not None else loaded
+
+
+def begins(row: Row, head: bytes) -> bool:
+    """Whether a file that begins with *head* is one of the format *row*, or an archive of that kind; by that alone."""
+    if row.begins:
+        return re.match(row.begins, head, re.DOTALL) is not None
+    return bool(row.proof and load("formats", replace(row, target=row.proof))(head))
 
 
 def load(package: str, row: Row) -> Any:

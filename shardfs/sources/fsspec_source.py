@@ -77,9 +77,10 @@ def open_source(source: str, options: Options) -> tuple[FsspecStore, Sequence[st
         if options.offline:
             raise Unreadable(f"{store.url}: offline; name the files by braces, or their folder")
         there = [entry.path for entry in store.list() if not entry.is_dir]
-        names = [name for name in there if any(fnmatchcase(name, pattern) for pattern in names)]
-    if not names:
-        raise NotFound(f"{without_secrets(source)}: no such file or folder")
+        found = [name for name in there if any(fnmatchcase(name, pattern) for pattern in names)]
+        if not found:
+            raise NotFound(f"{without_secrets(source)}: no such file or folder")
+        names = found + [n for n in names if not any(fnmatchcase(name, n) for name in found)]
     return store, names
 
 

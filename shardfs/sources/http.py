@@ -8,10 +8,13 @@ import os
 import posixpath
 import re
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, unquote_to_bytes, urlsplit
 
-from shardfs.errors import IsAFolder, NotFound, OutsideSource, UsageError
+from shardfs.cache.once import Once
+from shardfs.errors import IsAFolder, NotFound, OutsideSource, ShardfsError, UsageError
 from shardfs.names import expand_braces, from_bytes, safe_parts, to_bytes, without_secrets
 from shardfs.registry import ARCHIVES, FORMATS
 from shardfs.sources._ranges import RangeBlob, probe
@@ -34,6 +37,8 @@ _FROM_END = tuple(
 )
 # Beginnings that are held until they are read: 4 MiB. Most are read at once.
 _MOST_BEGUN = 16
+# Named files up to so many are all asked for, to tell which are not there: no more than a second's work. A guess.
+_MOST_ASKED = 64
 # Characters that mean themselves in a path (RFC 3986, 3.3), besides those that `quote` never touches.
 _PLAIN = "/!$&'()*+,;=:@"
 _HINT = "a user and a password can be given in ~/.netrc"
@@ -58,7 +63,7 @@ def open_source(source: str, options: Options) -> tuple[HttpStore, Sequence[str]
         for path, url in zip(paths, urls, strict=True)
     }
     headers = _authorization(user, first.hostname)
-    store = HttpStore(Web(options), _encoded(site + above), files, headers)
+    store = HttpStore(Web(options), _encoded(site + above), files, headers, options.connections)
     names = list(dict.fromkeys(path.partition("/")[0] for path in files))
     return store, [] if names == [_INDEX] else names
 
@@ -98,27 +103,34 @@ class HttpStore(RemoteStore):
     least = 256 << 10
 
     def __init__(
-        self, web: Web, url: str, files: Mapping[str, str], headers: Mapping[str, str]
+        self,
+        web: Web,
+        url: str,
+        files: Mapping[str, str],
+        headers: Mapping[str, str],
+        connections: int = 8,
     ) -> None:
         """Take *files*, URLs by their paths in the store, for those that are there; *headers* go to their host."""
         self.url = url
         self._web, self._files, self._headers = web, dict(files), headers
         self._folders = {"", *(above for path in files for above in _above(path))}
-        self._first: Entry | None = None
+        self._connections = connections
+        self._seen: Once[Mapping[str, Entry | None]] = Once()
         # The beginnings of files that came along when these were asked for, for whoever reads them first.
         self._begun: dict[Entry, bytes] = {}
         self._recalled: set[str] = set()
         self._lock = threading.Lock()
 
     def list(self, prefix: str = "", /) -> Sequence[Entry]:
-        """The named files. Only the first of all is asked for: there may be thousands."""
+        """The named files that are there. If they are many, only the first of all is asked for."""
         if prefix not in self._folders:
             raise NotFound(f"{self.url}/{prefix}")
         lead = f"{prefix}/" if prefix else ""
         names = {
             path[len(lead) :].partition("/")[0] for path in self._files if path.startswith(lead)
         }
-        return [self._listed(lead + name) for name in sorted(names, key=to_bytes)]
+        found = (self._listed(lead + name) for name in sorted(names, key=to_bytes))
+        return [entry for entry in found if entry is not None]
 
     def stat(self, path: str, /) -> Entry:
         listed = self._listed(path) if path in self._folders or path in self._files else None
@@ -148,16 +160,46 @@ class HttpStore(RemoteStore):
     def close(self) -> None:
         self._web.close()
 
-    def _listed(self, path: str) -> Entry:
-        """A folder, or a file of which nothing is known unless it is the first: they are as old as that one, we say."""
-        if self._first is None:
-            first = next(iter(self._files))
-            # An index is read at once, of shards perhaps none.
-            comes = "" not in self._recalled and first.rpartition("/")[2] == _INDEX
-            self._first = self._ask(first, self.least if comes else 1)
-        if path == self._first.path:
-            return self._first
-        return Entry(path, 0, self._first.mtime_ns, "", is_dir=path in self._folders)
+    def _listed(self, path: str) -> Entry | None:
+        """A folder, or a file, None where there is none; of one that was not asked for hardly anything is known."""
+        seen = self._seen.get("", self._look)
+        if path in seen:
+            return seen[path]
+        # It is as old as the first one, we say.
+        mtime_ns = next(entry.mtime_ns for entry in seen.values() if entry is not None)
+        return Entry(path, 0, mtime_ns, "", is_dir=path in self._folders)
+
+    def _look(self) -> Mapping[str, Entry | None]:
+        """What was asked for: all files if these are few, else the first that is there. Raises NotFound."""
+        seen: dict[str, Entry | None] = {}
+        if 1 < len(self._files) <= _MOST_ASKED:
+            with ThreadPoolExecutor(self._connections) as pool:
+                answers = pool.map(self._glance, self._files)
+        else:
+            answers = map(self._glance, islice(self._files, _MOST_ASKED))
+        first: Entry | None = None
+        missing: NotFound | None = None
+        for path, answer in zip(self._files, answers, strict=False):
+            if isinstance(answer, NotFound):
+                seen[path], missing = None, missing or answer
+            elif isinstance(answer, ShardfsError):
+                if first is None:
+                    raise answer
+            else:
+                seen[path], first = answer, first or answer
+                if len(self._files) > _MOST_ASKED:
+                    break
+        if first is None and missing is not None:
+            raise missing
+        return seen
+
+    def _glance(self, path: str) -> Entry | ShardfsError:
+        # An index is read at once, of shards perhaps none.
+        comes = "" not in self._recalled and path.rpartition("/")[2] == _INDEX
+        try:
+            return self._ask(path, self.least if comes else 1)
+        except ShardfsError as error:
+            return error
 
     def _ask(self, path: str, length: int) -> Entry:
         """The entry of a file, of which the first *length* bytes come along."""

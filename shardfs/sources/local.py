@@ -43,13 +43,13 @@ def open_source(source: str, options: Options) -> tuple[LocalStore, Sequence[str
     if os.path.isdir(place):
         boundary = _hub_cache(place)
         return LocalStore(place, follow_links=options.follow_links, boundary=boundary), []
-    places = [place] if os.path.exists(place) else _expand(place)
+    places, missing = ([place], []) if os.path.exists(place) else _expand(place)
     if not places:
         raise NotFound(f"{source}: no such file or folder")
     folder = only_folder({os.path.dirname(found) for found in places}, source)
     # A file that the user named is what it is, wherever its link leads.
     follow = options.follow_links or any(os.path.islink(found) for found in places)
-    names = [os.path.basename(found) for found in places]
+    names = [os.path.relpath(each, folder) for each in (*places, *missing)]
     return LocalStore(folder, follow_links=follow), names
 
 
@@ -66,15 +66,22 @@ def _hub_cache(place: str) -> str | None:
     return None
 
 
-def _expand(pattern: str) -> list[str]:
-    """The files that a pattern names: braces as in a shell (`{000..099}`, `{a,b}`), then `*`, `?` and `[...]`."""
-    found = []
+def _expand(pattern: str) -> tuple[list[str], list[str]]:
+    """The files that a pattern names: braces as in a shell (`{000..099}`, `{a,b}`), then `*`, `?` and `[...]`.
+
+    And the names, and patterns of one part of the braces, of which there is no file.
+    """
+    found: dict[str, None] = {}
+    missing = []
     for spelled in expand_braces(pattern):
-        if os.path.exists(spelled):
-            found.append(spelled)
-        elif glob.has_magic(spelled):
-            found += sorted(glob.glob(spelled), key=to_bytes)
-    return [place for place in dict.fromkeys(found) if os.path.isfile(place)]
+        matches = [spelled]
+        if not os.path.exists(spelled) and glob.has_magic(spelled):
+            matches = sorted(glob.glob(spelled), key=to_bytes)
+        files = [place for place in matches if os.path.isfile(place)]
+        found.update(dict.fromkeys(files))
+        if not files:
+            missing.append(spelled)
+    return list(found), missing
 
 
 class LocalStore:

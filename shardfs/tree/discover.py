@@ -232,7 +232,7 @@ def _by_suffix(
     """Datasets of the files that end in a suffix of a format; the longest suffix decides."""
     groups: dict[str, tuple[Row, list[str]]] = {}
     for name in names:
-        row = None if name.startswith(".") else _row(name.lower(), named=named)
+        row = None if name.startswith(".") else row_of(name.lower(), named=named)
         if row is not None:
             groups.setdefault(row.name, (row, []))[1].append(name)
     for row, files in groups.values():
@@ -241,7 +241,8 @@ def _by_suffix(
             yield row, kind.open(store, files, services)
 
 
-def _row(name: str, *, named: bool) -> Row | None:
+def row_of(name: str, *, named: bool) -> Row | None:
+    """The format of files with such a name, which is in lower case."""
     best, longest = None, 0
     for row in FORMATS:
         for suffix in (*row.suffixes, *(row.lone if named else ())):

@@ -50,6 +50,11 @@ class Header(NamedTuple):
     link: bytes
 
 
+def begins_archive(head: bytes) -> bool:
+    """Whether a file that begins with *head* is an archive, as far as its first header tells."""
+    return len(head) >= BLOCK and has_checksum(head[:BLOCK])
+
+
 def parse_header(block: bytes) -> Header:
     """The header in a block of 512 bytes. Raises Corrupt where its checksum is wrong."""
     if not has_checksum(block):

@@ -142,9 +142,8 @@ def test_a_shard_of_many_is_not_asked_again_by_the_next_mount(
             for name in ("x-000", "x-002"):
                 assert bytes((tree.root / name / "b/b.txt").read()) == b"second"
                 list((tree.root / name).children())
-    assert [(r.path, r.range) for r in server.requests] == [
-        ("/x-000.tar", "bytes=0-0"),
-        ("/x-002.tar", "bytes=0-0"),
+    assert sorted((r.path, r.range) for r in server.requests) == [
+        (f"/x-00{number}.tar", "bytes=0-0") for number in range(3)
     ]
 
 
@@ -162,10 +161,38 @@ def test_a_file_that_is_no_shard(server: WebServer, tmp_path: Path) -> None:
 def test_files_beside_shards_have_their_size(server: WebServer, tmp_path: Path) -> None:
     with mounted(server, "{x.tar,notes,none}", tmp_path) as tree:
         sizes = {node.name: node.attr.size for node in tree.root.children()}
-        assert sizes == {"x": 0, "notes": 8, "none": 0}
+        assert sizes == {"x": 0, "notes": 8}
         assert bytes((tree.root / "notes").read()) == b"no shard"
-        with pytest.raises(Unreadable, match="none"):
-            (tree.root / "none").read()
+
+
+@pytest.mark.parametrize(
+    ("source", "shown", "told"),
+    [
+        ("x-{000..009}.tar", ["x-000", "x-001", "x-002"], "7 of the 10 files"),
+        ("x-{009..001}.tar", ["x-001", "x-002"], "7 of the 9 files"),
+        ("{gone,x-000,x-009}.tar", ["x-000"], "2 of the 3 files"),
+    ],
+)
+def test_named_files_that_are_not_there_are_told(
+    server: WebServer, tmp_path: Path, source: str, shown: list[str], told: str
+) -> None:
+    with mounted(server, source, tmp_path) as tree:
+        assert [node.name for node in tree.root.children()] == shown
+        errors = bytes((tree.root / ".shardfs/errors.jsonl").read()).decode()
+    assert f"{told} that the source names are not there" in errors
+    assert "x-009.tar" in errors or "x-003.tar" in errors
+
+
+def test_all_named_files_missing_is_refused(server: WebServer, tmp_path: Path) -> None:
+    with pytest.raises(NotFound):
+        mounted(server, "y-{0..3}.tar", tmp_path)
+
+
+def test_the_first_of_many_may_be_missing(server: WebServer, tmp_path: Path) -> None:
+    files = {f"z-{number}.tar": TAR for number in range(1, 100)}
+    with WebServer(files) as many, mounted(many, "z-{0..99}.tar", tmp_path) as tree:
+        assert len(many.requests) == 2
+        assert len(list(tree.root.children())) == 99
 
 
 def test_what_a_mount_has_cost_is_told(server: WebServer, tmp_path: Path) -> None:
@@ -193,7 +220,7 @@ def test_offline_shows_what_was_read(
     with mounted(server, source, tmp_path, offline=how == "option") as tree:
         assert [node.name for node in tree.root.children()] == ["x-000", "x-001"]
         assert bytes((tree.root / "x-000/b/b.txt").read()) == b"second"
-        with pytest.raises(Unreadable, match="offline, and never seen before"):
+        with pytest.raises(Unreadable, match="offline, and not all of it was read before"):
             list((tree.root / "x-001").children())
     with pytest.raises(Unreadable, match="offline, and never seen before"):
         mounted(server, "x-002.tar", tmp_path, offline=True)

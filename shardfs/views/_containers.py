@@ -174,6 +174,51 @@ def id3(head: bytes, size: int) -> str:
     return mpeg_audio(head, size, end) or ".mp3"
 
 
+_AC3_KBPS = (32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 576, 640)
+_AC3_MOST, _EAC3_MOST = 10, 16  # what the streams call their syntax
+
+
+def ac3(head: bytes, size: int) -> str:
+    """Two frames in a row, or one that is the whole file (ETSI TS 102 366)."""
+    syntax = head[5] >> 3
+    length = _ac3_length(head) if syntax <= _AC3_MOST else 2 * (((head[2] & 7) << 8 | head[3]) + 1)
+    if syntax > _EAC3_MOST or length < 16 or length > size:
+        return ""
+    following = head[length : length + 6]
+    if length < size and not (following[:2] == head[:2] and following[5:6] == head[5:6]):
+        return ""
+    return ".ac3" if syntax <= _AC3_MOST else ".eac3"
+
+
+def _ac3_length(head: bytes) -> int:
+    rate, code = head[4] >> 6, head[4] & 63
+    if rate == 3 or code >= 2 * len(_AC3_KBPS):
+        return 0
+    bits = 1000 * _AC3_KBPS[code >> 1] * 1536
+    words = bits // 16 // (48000, 44100, 32000)[rate]
+    return 2 * (words + (code & 1 if rate == 1 else 0))
+
+
+def program_stream(head: bytes, size: int) -> str:
+    """A pack of MPEG-1 or MPEG-2 (ISO/IEC 13818-1): its marker bits, and the start code behind it."""
+    if head[4] & 0xC4 == 0x44:
+        marked, end = head[6] & 4 and head[8] & 4 and head[9] & 1, 14 + (head[13] & 7)
+    else:
+        marked, end = head[4] & 0xF1 == 0x21 and head[6] & 1 and head[8] & 1, 12
+    return ".mpg" if marked and head[end : end + 3] == b"\0\0\1" else ""
+
+
+def mpeg_video(head: bytes, size: int) -> str:
+    """The header of a sequence (ISO/IEC 13818-2), and behind its matrices the next start code."""
+    width, height = head[4] << 4 | head[5] >> 4, (head[5] & 15) << 8 | head[6]
+    shape, rate = head[7] >> 4, head[7] & 15
+    if not (width and height and 1 <= shape <= 14 and 1 <= rate <= 8 and head[10] & 0x20):
+        return ""
+    end = 76 if head[11] & 2 else 12
+    end += 64 * (head[end - 1] & 1) if end <= len(head) else 0
+    return ".mpg" if re.match(rb"\x00*\x00\x00\x01[\xb2\xb5\xb8\x00]", head[end : end + 64]) else ""
+
+
 def transport_stream(head: bytes, size: int) -> str:
     """MPEG-TS: packets of 188 bytes, each with the sync byte."""
     return ".ts" if head[188] == head[376] == head[564] == 0x47 else ""
@@ -202,6 +247,8 @@ def zipped(head: bytes, size: int) -> str:
         return ".npz"
     if name.endswith(b"/data.pkl"):
         return ".pt"
+    if method == 0 and name.endswith((b".usd", b".usda", b".usdc")):
+        return ".usdz"
     if name == b"mimetype":
         return next((suffix for mime, suffix in _MIMETYPES if content.startswith(mime)), ".zip")
     if name in (b"[Content_Types].xml", b"_rels/.rels"):

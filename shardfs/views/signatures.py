@@ -7,9 +7,13 @@ hold bytes that merely begin like something.
 from __future__ import annotations
 
 import re
+import struct
 from typing import TYPE_CHECKING
 
 from shardfs.views import _containers as containers
+from shardfs.views import _packed as packed
+from shardfs.views import _programs as programs
+from shardfs.views._jxl import is_codestream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,6 +51,8 @@ MEDIA: dict[str, frozenset[str]] = {
         ".exr": "",
         ".hdr": ".rgbe .pic",
         ".dds": "",
+        ".ktx": "",
+        ".ktx2": "",
         ".qoi": "",
         ".pbm": ".pnm",
         ".pgm": ".pnm",
@@ -56,6 +62,7 @@ MEDIA: dict[str, frozenset[str]] = {
         ".fits": ".fit .fts",
         ".dcm": ".dicom",
         ".nii": "",
+        ".nii.gz": "",
         ".nrrd": "",
         ".cr3": "",
         ".svg": "",  # never found, since it is text, but overruled
@@ -79,6 +86,10 @@ MEDIA: dict[str, frozenset[str]] = {
         ".au": ".snd",
         ".caf": "",
         ".wv": "",
+        ".ac3": "",
+        ".eac3": ".ec3",
+        ".sph": ".wav",
+        ".voc": "",
         # films
         ".mp4": ".m4v .m4a .m4b .m4r .f4v",
         ".m4a": ".mp4 .m4b .m4r",
@@ -93,6 +104,8 @@ MEDIA: dict[str, frozenset[str]] = {
         ".ogv": ".ogg .ogx",
         ".avi": "",
         ".flv": "",
+        ".ivf": "",
+        ".y4m": "",
         ".asf": ".wma .wmv",
         ".mpg": ".mpeg .vob .m2v .m1v",
         ".ts": ".mts .m2ts",
@@ -104,6 +117,8 @@ MEDIA: dict[str, frozenset[str]] = {
         ".stl": "",
         ".fbx": "",
         ".usdc": ".usd",
+        ".usdz": "",
+        ".blend": "",
         ".las": ".laz",
         ".pcd": "",
         ".npy": "",
@@ -116,6 +131,12 @@ MEDIA: dict[str, frozenset[str]] = {
         ".sqlite": ".sqlite3",
         ".safetensors": "",
         ".gguf": "",
+        ".wasm": "",
+        ".ttf": ".otf",
+        ".otf": ".ttf",
+        ".ttc": ".otc",
+        ".woff": "",
+        ".woff2": "",
     }.items()
 }
 """The formats with a signature of their own, and which other suffixes are as right for them.
@@ -156,9 +177,16 @@ def _without_magic(head: bytes, size: int) -> str:
     if head[257:262] == b"ustar" and size >= 512:
         return ".tar"
     # binary STL has no magic number, but its length follows from the number of triangles
-    if len(head) > 84 and size == 84 + 50 * _little(head, 80, 4):
+    if len(head) >= 134 and size == 84 + 50 * _little(head, 80, 4) and _is_triangle(head[84:134]):
         return ".stl"
     return ""
+
+
+def _is_triangle(data: bytes) -> bool:
+    """Twelve numbers that may be a normal and three corners: small integers are none."""
+    numbers = struct.unpack_from("<12f", data)
+    usual = all(not number or 1e-20 < abs(number) < 1e20 for number in numbers)
+    return usual and any(numbers[3:]) and sum(n * n for n in numbers[:3]) < 1.1
 
 
 def _is_safetensors(head: bytes, size: int) -> bool:
@@ -200,7 +228,12 @@ def _tiff(head: bytes, size: int) -> str:
     if not 8 <= at <= size - 14:
         return ""
     entries = order(head, at, 2) if at + 2 <= len(head) else 1
-    return ".tif" if entries and at + 2 + 12 * entries <= size else ""
+    if not entries or at + 2 + 12 * entries > size:
+        return ""
+    places = range(at + 2, min(at + 2 + 12 * entries, len(head) - 3), 12)
+    tags = [order(head, place, 2) for place in places]
+    types = all(1 <= order(head, place + 2, 2) <= 18 for place in places)
+    return ".tif" if types and tags == sorted(tags) else ""
 
 
 def _icon(head: bytes, size: int) -> str:
@@ -255,24 +288,46 @@ def _npy(head: bytes, size: int) -> str:
     )
 
 
-def _gzip(head: bytes, size: int) -> str:
-    return ".gz" if not head[3] & 0xE0 else ""  # RFC 1952: reserved flags
-
-
-def _zstd(head: bytes, size: int) -> str:
-    return ".zst" if not head[4] & 0x08 else ""  # RFC 8878: the reserved bit
-
-
-def _bzip2(head: bytes, size: int) -> str:
-    known = head[4:10] in (b"1AY&SY", b"\x17rE8P\x90")  # a block, or the end
-    return ".bz2" if head[3] in b"123456789" and known else ""
-
-
 def _nifti(head: bytes, size: int) -> str:
-    """NIfTI-1 has its magic number behind the header that begins with its own size, NIfTI-2 before."""
-    if 348 in (_little(head, 0, 4), _big(head, 0, 4)):
-        return ".nii" if head[344:348] == b"n+1\0" else ""
-    return ".nii" if head[4:12] == b"n+2\0\r\n\x1a\n" else ""
+    return ".nii" if packed.nifti(head) else ""
+
+
+def _exr(head: bytes, size: int) -> str:
+    """Version 2, and the attribute that no file lacks."""
+    known = head[4] == 2 and not head[5] & 0xE1 and head[6:8] == b"\0\0"
+    return ".exr" if known and b"channels\0chlist\0" in head else ""
+
+
+def _j2k(head: bytes, size: int) -> str:
+    """The SIZ segment: its length follows from the number of components, and the picture is not empty."""
+    count, sides = _big(head, 40, 2), [_big(head, at, 4) for at in range(8, 24, 4)]
+    known = _big(head, 4, 2) == 38 + 3 * count and sides[0] > sides[2] and sides[1] > sides[3]
+    return ".j2k" if count and known else ""
+
+
+def _netcdf(head: bytes, size: int) -> str:
+    """The list of dimensions, which may be missing, behind the number of records."""
+    at = 12 if head[3] == 5 else 8
+    return ".nc" if head[at : at + 4] in (b"\0\0\0\0", b"\0\0\0\x0a") else ""
+
+
+def _las(head: bytes, size: int) -> str:
+    known = head[24] == 1 and head[25] <= 4 and head[104] & 0x3F <= 10
+    return ".las" if known and 227 <= _little(head, 94, 2) <= _little(head, 96, 4) <= size else ""
+
+
+def _jxl(head: bytes, size: int) -> str:
+    return ".jxl" if is_codestream(head, size) else ""
+
+
+def _orc(head: bytes, size: int) -> str:
+    """Its last byte is the length of what ends in its magic number again."""
+    return ".orc" if len(head) < size or head[-4:-1] == b"ORC" else ""
+
+
+def _ends(suffix: str, magic: bytes) -> Check:
+    """A check for a format that ends as it begins, where its end is seen."""
+    return lambda head, size: suffix if len(head) < size or head.endswith(magic) else ""
 
 
 def _pdf(head: bytes, size: int) -> str:
@@ -298,17 +353,17 @@ _TABLE: tuple[tuple[bytes, int, str | Check], ...] = (
     (b"MM\0*", 16, _tiff),
     (b"II+\0", 16, _tiff),
     (b"MM\0+", 16, _tiff),
-    (b"\xff\x4f\xff\x51\0", 42, ".j2k"),
-    (b"\xff\x0a", 16, ".jxl"),
+    (b"\xff\x4f\xff\x51\0", 42, _j2k),
+    (b"\xff\x0a", 12, _jxl),
     (b"\0\0\1\0", 22, _icon),
     (b"\0\0\2\0", 22, _icon),
     (b"8BPS\0\1\0\0\0\0\0\0", 26, ".psd"),
     (b"8BPS\0\2\0\0\0\0\0\0", 26, ".psb"),
-    (b"\x76\x2f\x31\x01\x02", 64, ".exr"),
+    (b"\x76\x2f\x31\x01\x02", 64, _exr),
     (b"#?RADIANCE", 32, _sure(".hdr", rb"\nFORMAT=")),
     (b"#?RGBE", 32, _sure(".hdr", rb"\nFORMAT=")),
     (b"DDS |\0\0\0", 128, ".dds"),
-    (b"qoif", 22, _sure(".qoi", rb"\Aqoif.{8}[\x03\x04][\x00\x01]")),
+    (b"qoif", 22, _sure(".qoi", rb"\Aqoif(?:\x00.{3}){2}[\x03\x04][\x00\x01]")),
     (b"P7\nWIDTH ", 16, ".pam"),
     (b"P", 8, _pnm),
     (b"AT&TFORM", 16, ".djvu"),
@@ -328,50 +383,72 @@ _TABLE: tuple[tuple[bytes, int, str | Check], ...] = (
     (b"ID3", 11, containers.id3),
     (b"\xff", 7, containers.mpeg_audio),
     (b"OggS", 28, containers.ogg),
-    (b"#!AMR\n", 7, ".amr"),
+    (b"#!AMR\n", 7, _sure(".amr", rb"\A#!AMR\n[\x00-\x7c]")),
     (b"#!AMR-WB\n", 10, ".awb"),
     (b"MThd\0\0\0\6", 14, ".mid"),
     (b".snd", 24, _au),
-    (b"caff\0\1\0\0", 20, ".caf"),
+    (b"caff\0\1\0\0desc\0\0\0\0\0\0\0\x20", 52, ".caf"),
     (b"wvpk", 32, _sure(".wv", rb"\Awvpk.{4}[\x02-\x10]\x04")),
     (b"\0", 16, containers.iso),
     (b"\x1a\x45\xdf\xa3", 24, containers.ebml),
-    (b"FLV\1", 13, _sure(".flv", rb"\AFLV\x01.\x00\x00\x00\x09")),
+    (b"FLV\1", 13, _sure(".flv", rb"\AFLV\x01[\x00\x01\x04\x05]\x00\x00\x00\x09")),
     (b"\x30\x26\xb2\x75\x8e\x66\xcf\x11\xa6\xd9\0\xaa\0\x62\xce\x6c", 30, ".asf"),
-    (b"\0\0\1\xba", 14, _sure(".mpg", rb"\A\x00\x00\x01\xba[\x21-\x2f\x40-\x7f]")),
-    (b"\0\0\1\xb3", 12, _sure(".mpg", rb"\x00\x00\x01[\xb8\xb5\x00]")),
+    (b"\0\0\1\xba", 17, containers.program_stream),
+    (b"\0\0\1\xb3", 16, containers.mpeg_video),
     (b"G", 565, containers.transport_stream),
     (b"%PDF-", 9, _pdf),
-    (b"{\\rtf1", 8, ".rtf"),
+    (b"{\\rtf1", 8, _sure(".rtf", rb"\A\{\\rtf1[\s\\{]")),
     (b"glTF", 20, _glb),
     (b"ply\n", 16, _ply),
     (b"ply\r\n", 16, _ply),
     (b"solid", 16, _ascii_stl),
     (b"Kaydara FBX Binary  \0", 27, ".fbx"),
     (b"PXR-USDC", 88, ".usdc"),
-    (b"LASF", 227, ".las"),
+    (b"LASF", 227, _las),
     (b"# .PCD v", 16, ".pcd"),
     (b"\x93NUMPY", 16, _npy),
-    (b"PAR1\x15", 12, ".parquet"),  # a page header or the footer: both begin with an integer field
-    (b"ARROW1\0\0", 24, ".arrow"),
-    (b"FEA1", 16, ".feather"),
+    (
+        b"PAR1\x15",
+        12,
+        _ends(".parquet", b"PAR1"),
+    ),  # a page header or the footer: both begin with an integer field
+    (b"ARROW1\0\0", 24, _ends(".arrow", b"ARROW1")),
+    (b"FEA1", 16, _ends(".feather", b"FEA1")),
     (b"\x89HDF\r\n\x1a\n", 48, ".h5"),
-    (b"CDF\1", 32, ".nc"),
-    (b"CDF\2", 32, ".nc"),
-    (b"CDF\5", 32, ".nc"),
+    (b"CDF\1", 32, _netcdf),
+    (b"CDF\2", 32, _netcdf),
+    (b"CDF\5", 32, _netcdf),
     (b"MATLAB 5.0 MAT-file", 128, ".mat"),
     (b"MATLAB 7.3 MAT-file", 128, ".mat"),
     (b"SQLite format 3\0", 100, ".sqlite"),
     (b"GGUF", 24, _sure(".gguf", rb"\AGGUF[\x01-\x03]\x00\x00\x00")),
     (b"PK\3\4", 31, containers.zipped),
-    (b"PK\5\6", 22, ".zip"),
-    (b"\x1f\x8b\x08", 18, _gzip),
-    (b"\x28\xb5\x2f\xfd", 9, _zstd),
-    (b"\xfd7zXZ\0\0", 32, ".xz"),
-    (b"BZh", 14, _bzip2),
-    (b"\x04\x22\x4d\x18", 11, ".lz4"),
+    (b"PK\5\6", 22, packed.empty_zip),
+    (b"\x1f\x8b\x08", 18, packed.gzip),
+    (b"\x28\xb5\x2f\xfd", 9, packed.zstd),
+    (b"\xfd7zXZ\0\0", 32, packed.xz),
+    (b"BZh", 14, packed.bzip2),
+    (b"\x04\x22\x4d\x18", 11, packed.lz4),
+    (b"\x80", 8, programs.pickle),
+    (b"\0\1\0\0", 28, programs.font),
+    (b"OTTO", 28, programs.font),
+    (b"true", 28, programs.font),
+    (b"ttcf", 16, programs.font_collection),
+    (b"wOFF", 44, programs.web_font),
+    (b"wOF2", 48, programs.web_font),
+    (b"\0asm\1\0\0\0", 8, ".wasm"),
+    (b"BLENDER", 12, _sure(".blend", rb"\ABLENDER(?:[_-][vV]\d{3}|\d\d-\d\dv\d{4})")),
+    (b"DKIF\0\0\x20\0", 32, ".ivf"),
+    (b"\x0b\x77", 8, containers.ac3),
+    (b"Obj\1", 20, _sure(".avro", rb"avro\.schema")),
+    (b"\xabKTX 11\xbb\r\n\x1a\n", 64, ".ktx"),
+    (b"\xabKTX 20\xbb\r\n\x1a\n", 80, ".ktx2"),
+    (b"YUV4MPEG2 ", 16, ".y4m"),
+    (b"NIST_1A\n   1024\n", 1024, ".sph"),
+    (b"Creative Voice File\x1a", 26, ".voc"),
+    (b"ORC", 16, _orc),
     (b"7z\xbc\xaf\x27\x1c\0", 32, ".7z"),
-    (b"Rar!\x1a\7", 20, ".rar"),
+    (b"Rar!\x1a\7", 20, packed.rar),
 )
 
 _BY_FIRST_BYTE: dict[bytes, list[tuple[bytes, int, str | Check]]] = {}

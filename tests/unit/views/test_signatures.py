@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from tests.unit.views.conftest import Encode
 
+TRIANGLE = struct.pack("<12fH", 0, 0, 1, 0, 0, 0, 2.5, 0, 0, 0, -1e-3, 0, 0)
+
 # --- what real encoders make -------------------------------------------------------------------------------
 
 
@@ -79,6 +81,11 @@ def test_progressive_and_lossless_variants() -> None:
         ("a.caf", ["-c:a", "pcm_s16le"], ".caf"),
         ("a.wv", [], ".wv"),
         ("a.wma", [], ".asf"),
+        ("a.ac3", [], ".ac3"),
+        ("low.ac3", ["-ar", "32000", "-b:a", "96k"], ".ac3"),
+        ("cd.ac3", ["-ar", "44100", "-b:a", "128k"], ".ac3"),
+        ("a.eac3", [], ".eac3"),
+        ("a.voc", [], ".voc"),
     ],
 )
 def test_sound_of_ffmpeg(encode: Encode, name: str, arguments: list[str], expected: str) -> None:
@@ -106,6 +113,8 @@ def test_sound_of_ffmpeg(encode: Encode, name: str, arguments: list[str], expect
         ("v.gif", [], ".gif"),
         ("i.avif", ["-frames:v", "1"], ".avif"),
         ("i.jxl", ["-frames:v", "1"], ".jxl"),
+        ("v.ivf", ["-c:v", "libvpx"], ".ivf"),
+        ("v.y4m", ["-pix_fmt", "yuv420p"], ".y4m"),
         ("i.exr", ["-frames:v", "1"], ".exr"),
         ("i.qoi", ["-frames:v", "1"], ".qoi"),
         ("i.pam", ["-frames:v", "1"], ".pam"),
@@ -228,7 +237,7 @@ def _compressed(module: str) -> Callable[[], bytes]:
         (lambda: b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj\n", ".pdf"),
         (lambda: b"glTF" + struct.pack("<II", 2, 24) + bytes(12), ".glb"),
         (lambda: b"ply\nformat ascii 1.0\nelement vertex 0\nend_header\n", ".ply"),
-        (lambda: bytes(80) + struct.pack("<I", 2) + bytes(100), ".stl"),
+        (lambda: bytes(80) + struct.pack("<I", 2) + 2 * TRIANGLE, ".stl"),
         (lambda: b"solid cube\n  facet normal 0 0 1\n    outer loop\n", ".stl"),
         (lambda: bytes(128) + b"DICM" + bytes(40), ".dcm"),
         (lambda: b"MThd\0\0\0\6\0\1\0\1\0\x60MTrk", ".mid"),

@@ -12,13 +12,14 @@ from weakref import WeakValueDictionary
 
 from shardfs.cache import trust
 from shardfs.cache.disk import BLOCKS, INDEX, UNPACKED, DiskCache, Room, default_folder
+from shardfs.cache.files import Files
 from shardfs.cache.memory import Derived, Memory
 from shardfs.cache.remembered import remembered
 from shardfs.cache.remote import cached
 from shardfs.cache.spill import Spills
 from shardfs.codecs.inflated import Inflated
 from shardfs.codecs.unpacked import Means, Packed, Unpacked
-from shardfs.errors import Changed, NotFound, UsageError, located
+from shardfs.errors import Changed, NotFound, ShardfsError, UsageError, located
 from shardfs.journal import Journal
 from shardfs.model import NO_PARAMETERS
 from shardfs.names import without_secrets
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 
     from shardfs.blob import Blob
     from shardfs.cache.remote import CachedStore
-    from shardfs.errors import ShardfsError
     from shardfs.options import Options
     from shardfs.stores import RemoteStore, Store
 
@@ -152,6 +152,8 @@ class Workshop:
             self._remote.close()
         if self._spills is not None:
             self._spills.close()
+        if self.memory.files is not None:
+            self.memory.files.close()
 
 
 def open_tree(source: str, options: Options) -> Tree:
@@ -164,13 +166,19 @@ def open_tree(source: str, options: Options) -> Tree:
     options = replace(options, offline=options.offline or _is_offline())
     if options.revision and source_row(source).name != "hub":
         raise UsageError("--revision names one of a repository on the Hub, which this is not")
-    memory, room = Memory(options.memory_limit), _room(options)
+    room, journal = _room(options), Journal()
+    scratch = None if room is None else Files(room, options.cache_size)
+
+    def tell(text: str) -> None:
+        journal.note(ShardfsError(text))
+
+    memory = Memory(options.memory_limit, scratch, tell)
     store, names = open_source(source, options)
     remote = None
     if source_row(source).remote:
         inner = cast("RemoteStore", store)
         store = remote = cached(inner, options, memory, room, named=bool(names))
-    workshop = Workshop(options, memory, room, Journal(), remote)
+    workshop = Workshop(options, memory, room, journal, remote)
     try:
         files = None
         if remote is not None:

@@ -38,9 +38,16 @@ class Spills:
 
     def create(self, key: str) -> Spill:
         """A new file for *key*. Raises NoRoom."""
+        return self._create(*self._place(key))
+
+    def create_unkept(self) -> Spill:
+        """A new file that nobody will find. Raises NoRoom."""
+        return self._create(f"{self._folder}/", b"")
+
+    def _create(self, place: str, digest: bytes) -> Spill:
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            spill = Spill(self._room, *self._place(key))
+            spill = Spill(self._room, place, digest)
         except OSError as error:
             raise NoRoom(f"{self._folder}: {error.strerror}") from error
         self._unfinished.add(spill)
@@ -57,7 +64,10 @@ class Spills:
 
 
 class Spill:
-    """A file that is written at its end and read anywhere before. Not to be written by two threads at a time."""
+    """A file that is written at its end and read anywhere before. Not to be written by two threads at a time.
+
+    Without a *digest* it can't be finished, and costs no checksums.
+    """
 
     def __init__(self, room: Room, place: str, digest: bytes) -> None:
         self._room, self._place, self._digest = room, place, digest
@@ -88,7 +98,8 @@ class Spill:
         except NoRoom:
             self.discard()
             raise
-        self._sums.add(data)
+        if self._digest:
+            self._sums.add(data)
         self._reading.grow(len(data))
 
     def read(self, offset: int, length: int) -> memoryview:

@@ -14,7 +14,7 @@ from shardfs.cache.disk import default_folder
 from shardfs.cli import answers, console, daemon, mount_point, status, summary
 from shardfs.errors import MissingPackage, ShardfsError, Unreadable
 from shardfs.names import without_secrets
-from shardfs.system import command_line, environment, mount_table, process
+from shardfs.system import allocator, command_line, environment, mount_table, process
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -55,6 +55,7 @@ def _serve_unseen(request: MountRequest, messages: console.Log, ready: Callable[
 
 def _serve(request: MountRequest, messages: console.Log, ready: Callable[[], None]) -> int:
     environment.check(request.settings)
+    allocator.give_back()
     try:
         from shardfs import fuse
     except ImportError as error:  # of pyfuse3, or by pyfuse3 of libfuse3.so

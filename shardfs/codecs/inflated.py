@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-import mmap
 import threading
-from typing import TYPE_CHECKING, NamedTuple
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
 
 from shardfs.blob import Blob, clip, may_wait
+from shardfs.cache.disk import NoRoom
+from shardfs.codecs._pass import Limits
+from shardfs.codecs.progress import LOOK_BACK, STEP, Given, InFile, InMemory
+from shardfs.codecs.replayed import Replayed
 from shardfs.errors import LASTING, Corrupt, ShardfsError, TooLarge, Unreadable, WouldBlock
 from shardfs.turns import Turns
 
 if TYPE_CHECKING:
     from shardfs.cache.memory import Memory
-    from shardfs.codecs import Codec, Stream
+    from shardfs.codecs import Codec
+    from shardfs.codecs.progress import Made
 
-# One step of decompression, between two looks at who else waits. A guess: about 1 ms, so that the first record of
-# a chunk is served at once and the lock changes hands soon, yet the cost of a step (a few microseconds) is nothing.
-STEP = 512 << 10
+# Seconds to wait for memory that others work on, where there is no disk cache.
+_PATIENCE = 10.0
+# The smallest chunk that goes to a file when it comes back. A guess: 4 ms of zstd against 1 ms to make a file.
+_WORTH_A_FILE = 4 << 20
 
 
 class Inflated:
@@ -25,9 +32,24 @@ class Inflated:
     Only the part up to the last byte that was asked for is decompressed: a reader makes what it needs and all
     others find it made, so a chunk is decompressed once however many read it, and its first record is there when
     its bytes are. After an eviction the next reader starts again.
+
+    What is too large for the budget is made in a file of the disk cache, and so is what comes back after an eviction,
+    which shows that memory can't hold all that is in use. Without a disk cache it waits for memory, and what is too
+    large is decompressed from the beginning for every step back.
     """
 
-    __slots__ = ("__weakref__", "_blob", "_codec", "_limit", "_lock", "_memory", "_size")
+    __slots__ = (
+        "__weakref__",
+        "_blob",
+        "_codec",
+        "_has_room",
+        "_is_back",
+        "_limit",
+        "_lock",
+        "_memory",
+        "_replayed",
+        "_size",
+    )
 
     def __init__(
         self, blob: Blob, codec: Codec, size: int | None, *, memory: Memory, limit: int
@@ -35,6 +57,9 @@ class Inflated:
         """Take *size* as the exact length of the result, or learn it by decompressing where it is None."""
         self._blob, self._codec, self._size = blob, codec, size
         self._memory, self._limit, self._lock = memory, limit, threading.Lock()
+        self._is_back, self._has_room = False, True
+        """Whether it was begun before, and whether there was room for it on disk when it was last tried."""
+        self._replayed: Replayed | None = None
 
     def size(self) -> int:
         if self._size is None:
@@ -49,48 +74,122 @@ class Inflated:
         start, stop = clip(offset, length, self.size())
         if start == stop:
             return memoryview(b"")
-        progress: _Progress | _Made | None = self._memory.get(self)
-        if progress is None or progress.done < stop:
-            if not may_wait():
-                raise WouldBlock
-            progress = progress or self._begin()
-            self._advance(progress, stop)
-        return progress.view[start:stop]
+        made = self._made()
+        if made is not None and made.done >= stop:
+            return made.read(start, stop)
+        if not may_wait():
+            raise WouldBlock
+        return self._make(start, stop)
 
     def fill(self, content: bytes) -> None:
         """Take *content* for the whole result: it came about otherwise."""
-        made = _Made(memoryview(content), len(content), Turns())
+        made = Given(memoryview(content), len(content), Turns())
         self._memory.put(self, made, len(content))
 
-    def _begin(self) -> _Progress | _Made:
-        size = self.size()
-        with self._lock:
-            progress: _Progress | _Made | None = self._memory.get(self)
-            if progress is None:
-                if size > self._limit:
-                    raise self._too_large(size)
-                said = self._codec.content_size(self._blob)
-                if said is not None and said > size:
-                    raise Corrupt(
-                        f"says it decompresses to {said} bytes, but should come to {size}"
-                    )
-                progress = _Progress(self._blob, self._codec, size)
-                self._memory.put(self, progress, 0)
-            return progress
+    def _made(self) -> Made | None:
+        """What is made of it."""
+        made: Made | None = self._memory.get(self)
+        if made is None and self._memory.files is not None:
+            made = self._memory.files.held.get(self)
+        return made
 
-    def _advance(self, progress: _Progress | _Made, stop: int) -> None:
+    def _make(self, start: int, stop: int) -> memoryview:
+        """Bytes of which some may have to be made first."""
+        while self._replayed is None:
+            begun = self._begin()
+            if begun is None:
+                self._replay_from_now_on()
+                break
+            budget, made = begun
+            try:
+                self._advance(budget, made, stop)
+                data = made.read(start, stop)
+                if isinstance(made, InFile) and self.size() <= self._memory.largest:
+                    # It was begun twice already: now all of it is made, so that nobody has to begin again.
+                    with suppress(ShardfsError):
+                        self._advance(budget, made, self.size())
+            except NoRoom:
+                budget.drop(self)
+                self._has_room = False
+                continue
+            finally:
+                budget.leave(self, made, made.footprint)
+            return data
+        return self._replay(start, stop)
+
+    def _begin(self) -> tuple[Memory, Made] | None:
+        """What is made of it, or a new beginning, and the budget that it is used in from now on; None without any."""
+        memory, files, size = self._memory, self._memory.files, self.size()
+        most = size + min(LOOK_BACK, size)
+        with self._lock:
+            made: Made | None = memory.get(self)
+            if made is not None:
+                if memory.use(self, most):
+                    return memory, made
+                memory.drop(self)  # what it needs to go on has gone to others
+            made = None if files is None else files.held.get(self)
+            if files is not None and made is not None and files.held.use(self, size):
+                return files.held, made
+            self._check(size)
+            return self._begin_anew(size, most)
+
+    def _begin_anew(self, size: int, most: int) -> tuple[Memory, Made] | None:
+        memory, files = self._memory, self._memory.files if self._has_room else None
+        in_memory = partial(InMemory, self._blob, self._codec, size)
+        fits = size <= memory.largest
+        made: Made | None = None
+        if fits and not (self._is_back and files is not None and size >= _WORTH_A_FILE):
+            made = memory.enter(self, in_memory, most, _PATIENCE if files is None else 0)
+            self._is_back = True
+        if made is not None:
+            return memory, made
+        if files is not None:
+            with suppress(NoRoom):
+                in_file = partial(InFile, self._blob, self._codec, size, files.create(), memory)
+                made = files.held.enter(self, in_file, size)
+                if made is not None:
+                    return files.held, made
+            if fits and (made := memory.enter(self, in_memory, most, _PATIENCE)) is not None:
+                return memory, made
+        return None
+
+    def _advance(self, budget: Memory, made: Made, stop: int) -> None:
         def step() -> None:
             try:
-                progress.step()
+                made.step()
             except LASTING:
-                if progress.done < stop:  # what came before the damage can be read
+                if made.done < stop:  # what came before the damage can be read
                     raise
             except ShardfsError:  # another try may go better, but not in the middle of a stream
-                self._memory.drop(self)
+                budget.drop(self)
                 raise
-            self._memory.resize(self, progress.done)
 
-        progress.turns.until(lambda: progress.done >= stop, step)
+        made.turns.until(lambda: made.done >= stop, step)
+
+    def _replay_from_now_on(self) -> None:
+        size = self.size()
+        self._memory.tell(
+            f"slow: a chunk of {size} bytes needs more than --memory-limit has for it, and there is no "
+            "room for it in a disk cache: every step back in it decompresses from the beginning"
+        )
+        limits = Limits(size, size)
+        self._replayed = Replayed(self._blob, self._codec, memory=self._memory, limits=limits)
+
+    def _replay(self, start: int, stop: int) -> memoryview:
+        if self._replayed is None:
+            raise Unreadable("is not begun")
+        data = self._replayed.read(start, stop - start)
+        if len(data) < stop - start:
+            raise Corrupt(f"ends after {start + len(data)} of {self.size()} decompressed bytes")
+        return data
+
+    def _check(self, size: int) -> None:
+        """Raise what the data themselves say against that size."""
+        if size > self._limit:
+            raise self._too_large(size)
+        said = self._codec.content_size(self._blob)
+        if said is not None and said > size:
+            raise Corrupt(f"says it decompresses to {said} bytes, but should come to {size}")
 
     def _measure(self) -> int:
         """The length, found by decompressing all of it: what the first part says leaves out those behind it."""
@@ -112,63 +211,3 @@ class Inflated:
         return TooLarge(
             f"decompresses to {size} bytes or more, not within the {self._limit} allowed (--max-chunk-size)"
         )
-
-
-class _Made(NamedTuple):
-    """A result that is complete."""
-
-    view: memoryview
-    done: int
-    turns: Turns
-
-    def step(self) -> None:
-        """Do nothing."""
-
-
-class _Progress:
-    """How far one decompression has come, in turns."""
-
-    __slots__ = ("_codec", "_failure", "_stream", "_target", "done", "turns", "view")
-
-    def __init__(self, blob: Blob, codec: Codec, size: int) -> None:
-        self._codec = codec
-        self._stream: Stream | None = codec.stream(blob, size)
-        try:
-            # Anonymous memory takes no pages before they are written.
-            self._target = memoryview(mmap.mmap(-1, size))
-        except OSError as error:
-            raise Unreadable(f"no memory for {size} decompressed bytes") from error
-        self.view, self.done = self._target.toreadonly(), 0
-        self.turns = Turns()
-        self._failure: ShardfsError | None = None
-
-    def step(self) -> None:
-        """Decompress one step further. Not by two threads at a time."""
-        if self._failure is not None:
-            raise self._failure.again()
-        if self._stream is None:
-            return
-        try:
-            self._decompress(self._stream, min(self.done + STEP, len(self._target)))
-        except ShardfsError as error:
-            # Not the error itself: its traceback leads to whoever reads, and would keep all of it alive.
-            self._failure = error.again()
-            raise
-
-    def _decompress(self, stream: Stream, stop: int) -> None:
-        size, done = len(self._target), self.done
-        try:
-            while done < stop:
-                count = stream.readinto1(self._target[done:stop])
-                if not count:
-                    raise Corrupt(f"ends after {done} of {size} decompressed bytes")
-                done += count
-                if done < size:  # the end waits for what is behind it, a checksum maybe
-                    self.done = done
-            if done == size and stream.readinto1(memoryview(bytearray(1))):
-                raise Corrupt(f"decompresses to more than the {size} bytes it should come to")
-        except self._codec.damage as error:
-            raise Corrupt(f"damaged compressed data after {done} bytes ({error})") from error
-        self.done = done
-        if done == size:
-            self._stream = None  # it takes memory, too

@@ -224,3 +224,77 @@ def test_what_is_derived_of_something_derived_does_not_wait_for_itself() -> None
     thread.join(5)
     assert not thread.is_alive()
     assert bytes(outer.read(0, 9)) == b"inner!"
+
+
+# --- what is worked on ---
+
+
+class Value:
+    """A value whose bytes live as long as its anchor."""
+
+    def __init__(self) -> None:
+        self.anchor = Owner()
+
+
+def test_what_is_in_use_stays_and_nothing_more_fits() -> None:
+    memory, owners = Memory(100), [Owner() for _ in range(4)]
+    assert memory.enter(owners[0], Value, 40) is not None
+    assert memory.enter(owners[1], Value, 40) is not None
+    assert memory.enter(owners[2], Value, 40) is None
+    memory.leave(owners[0], memory.get(owners[0]), 10)
+    assert memory.total == 50
+    assert memory.enter(owners[2], Value, 40) is not None
+    assert memory.get(owners[0]) is not None, "there was room for all"
+    assert memory.enter(owners[3], Value, 20) is not None
+    assert [memory.get(owner) is not None for owner in owners] == [False, True, True, True]
+
+
+def test_a_view_of_what_has_gone_counts_until_it_goes() -> None:
+    memory, owner, other = Memory(100), Owner(), Owner()
+    value = memory.enter(owner, Value, 60)
+    assert value is not None
+    memory.leave(owner, value, 60)
+    view = value.anchor
+    del value
+    assert memory.enter(other, Value, 60) is None
+    assert memory.get(owner) is None
+    assert memory.total == 60
+    del view
+    assert memory.total == 0
+    assert memory.enter(other, Value, 60) is not None
+
+
+def test_use_is_over_when_the_last_one_leaves() -> None:
+    memory, owner = Memory(100), Owner()
+    value = memory.enter(owner, Value, 60)
+    assert memory.use(owner, 80)
+    assert memory.total == 80
+    memory.leave(owner, value, 20)
+    assert memory.total == 80
+    memory.leave(owner, value, 20)
+    assert memory.total == 20
+    assert not memory.use(Owner(), 1), "what holds nothing can't be used"
+    assert not memory.use(owner, 101)
+
+
+def test_who_finds_no_room_waits_for_it() -> None:
+    memory, owner, other = Memory(100), Owner(), Owner()
+    value = memory.enter(owner, Value, 80)
+    entered: list[object] = []
+    thread = threading.Thread(target=lambda: entered.append(memory.enter(other, Value, 80, 10)))
+    thread.start()
+    time.sleep(0.05)
+    assert not entered
+    memory.leave(owner, value, 80)
+    del value
+    thread.join(5)
+    assert entered != [None]
+    assert memory.total == 80
+
+
+def test_who_has_some_does_not_wait_for_more() -> None:
+    memory, owner = Memory(100), Owner()
+    began = time.monotonic()
+    assert memory.enter(owner, Value, 80) is not None
+    assert memory.enter(Owner(), Value, 80, 10) is None
+    assert time.monotonic() - began < 5

@@ -15,7 +15,8 @@ import zstandard
 
 from shardfs.blob import Broken, Bytes
 from shardfs.cache.memory import Memory
-from shardfs.codecs.inflated import STEP, Inflated
+from shardfs.codecs.inflated import Inflated
+from shardfs.codecs.progress import STEP
 from shardfs.errors import Corrupt, TooLarge, Unreadable
 from shardfs.registry import CODECS, load
 

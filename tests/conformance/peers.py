@@ -7,7 +7,6 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import parquet
 
 if TYPE_CHECKING:
@@ -19,12 +18,16 @@ _HAS_DUCKDB = find_spec("duckdb") is not None
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column as a peer reads it: *values*, or None where none does, and its *problem*."""
+    """A column as a peer reads it: *values*, or None where none does, and its *problem*.
+
+    *is_coarse*: the values are moments that the peer cuts off at microseconds.
+    """
 
     name: str
     values: pa.ChunkedArray | None
     problem: str = ""
     is_variant: bool = False
+    is_coarse: bool = False
 
 
 def columns_of(path: Path) -> tuple[list[Column], str]:
@@ -46,15 +49,22 @@ def _whole(file: parquet.ParquetFile) -> list[Column]:
 
 def _column(path: Path, file: parquet.ParquetFile, name: str) -> Column:
     kind = file.schema_arrow.field(name).type
-    if "variant" in str(kind).lower():
+    if _is_variant(kind):
         return _duckdb_column(path, name, "a variant", is_variant=True)
     try:
         values = file.read(columns=_leaves(file, name)).column(name)
     except (pa.ArrowException, OSError, UnicodeDecodeError, KeyError) as error:
         return _duckdb_column(path, name, str(error))
     if pa.types.is_timestamp(kind) and kind.unit == "ns":
-        values = _in_range(path, name, values)
+        exact = _in_range(path, name, values)
+        return Column(name, exact, is_coarse=exact is not values)
     return Column(name, values)
+
+
+def _is_variant(kind: pa.DataType) -> bool:
+    """Whether a column looks like variants, which pyarrow shows as they are stored."""
+    names = {field.name for field in kind} if pa.types.is_struct(kind) else set()
+    return "metadata" in names and names <= {"metadata", "value", "typed_value"}
 
 
 def _leaves(file: parquet.ParquetFile, name: str) -> list[str]:
@@ -63,13 +73,17 @@ def _leaves(file: parquet.ParquetFile, name: str) -> list[str]:
     return [path for path in paths if path == name or path.startswith(f"{name}.")] or [name]
 
 
-def _in_range(path: Path, name: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """*values* of nanoseconds, in microseconds where some are beyond what these can hold, which pyarrow wraps."""
+def _in_range(path: Path, name: str, values: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """*values* of nanoseconds; DuckDB's where some are beyond what these can hold, None where nobody has them right."""
     wide = parquet.ParquetFile(path, coerce_int96_timestamp_unit="us").read([name]).column(name)
     if wide.type.unit != "us":
         return values
-    furthest = pc.max(pc.abs_checked(wide.cast(pa.int64()))).as_py() or 0
-    return wide if furthest >= _MOST_MICROSECONDS else values
+    numbers = [number or 0 for number in wide.cast(pa.int64()).to_pylist()]
+    if max(map(abs, numbers), default=0) < _MOST_MICROSECONDS:
+        return values
+    return _duckdb_column(
+        path, name, ""
+    ).values  # pyarrow takes negative nanoseconds for positive ones
 
 
 # --- duckdb ------------------------------------------------------------------------------------------------

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import decimal
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -189,3 +191,24 @@ def test_a_file_with_a_wrong_byte_is_read_or_damaged(
                 read_all(field.data)
             except ShardfsError:
                 continue
+
+
+WRITTEN = sorted(Path(__file__).parents[1].joinpath("data", "parquet").glob("*.parquet"))
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=SLOW)
+@given(st.sampled_from(WRITTEN), st.data())
+def test_a_file_of_any_writer_with_wrong_bytes_is_read_or_damaged(
+    path: Path, data: st.DataObject
+) -> None:
+    content = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 3))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        shard = opened(bytes(content), max_chunk_size=1 << 24)
+        rows = range(min(len(shard), 20))
+    except ShardfsError:
+        return
+    for row in rows:
+        with suppress(ShardfsError):
+            files(shard, row)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from shardfs.model import Services
 
 _CODECS = {1: "snappy", 2: "gz", 4: "br", 6: "zstd"}
-_LZ4, _LZ4_RAW = 5, 7
+_LZO, _LZ4, _LZ4_RAW = 3, 5, 7
 # What a byte of LZ4 can stand for at most.
 _LZ4_RATIO = 255
 _BLOCK = struct.Struct(">II")
@@ -30,7 +30,10 @@ def inflate(blob: Blob, codec: int, size: int, services: Services) -> Blob:
     if codec in _CODECS:
         return services.inflate(blob, _CODECS[codec], size)
     if codec not in (_LZ4, _LZ4_RAW):
-        raise Unsupported(f"a Parquet column with the compression {codec}")
+        name = "LZO" if codec == _LZO else f"{codec}, which has no name,"
+        raise Unsupported(
+            f"a Parquet column whose compression {name} is not supported: write the file anew with another"
+        )
     limit = services.options.max_chunk_size
     if size > limit:
         raise TooLarge(

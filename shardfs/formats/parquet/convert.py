@@ -73,11 +73,15 @@ def fits(physical: Physical, width: int, type_: DataType) -> bool:
 
 
 def _from_int96(data: memoryview, unit: str) -> bytes:
-    """Nanoseconds of the day and the Julian day, as Impala and old Sparks have it; 128 bits where 64 are too few."""
+    """Nanoseconds of the day and the Julian day, as Impala and old Sparks have it; 128 bits where 64 are too few.
+
+    Spark counts microseconds in 64 bits, which wrap on the way to far days and back.
+    """
     clock, day = _INT96.unpack(data)
-    moment: int = (day - _EPOCH_JULIAN) * _DAY * _PER_SECOND[unit] + clock * _PER_SECOND[
-        unit
-    ] // 10**9
+    microseconds, rest = divmod(clock, 1000)
+    microseconds += (day - _EPOCH_JULIAN) * _DAY * 10**6
+    microseconds = (microseconds + (1 << 63)) % (1 << 64) - (1 << 63)
+    moment: int = (microseconds * 1000 + rest) * _PER_SECOND[unit] // 10**9
     return moment.to_bytes(8 if -(1 << 63) <= moment < 1 << 63 else 16, "little", signed=True)
 
 

@@ -39,7 +39,9 @@ def as_plain(encoding: int, data: memoryview, leaf: Leaf, count: int, limit: int
         raise TooLarge(f"a Parquet page of {count} values, more than {_MAX_VALUES}")
     decode, types = _DECODERS.get(encoding, (None, ()))
     if decode is None or leaf.physical not in types:
-        raise Unsupported(f"a Parquet column of {leaf.physical.name} in encoding {encoding}")
+        raise Unsupported(
+            f"a Parquet column of {leaf.physical.name} in encoding {encoding}, which is not supported"
+        )
     if not count:
         return b""
     try:

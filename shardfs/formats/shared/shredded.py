@@ -105,12 +105,12 @@ class _Assembler:
             raise Corrupt("a variant that is no object, with members that have types")
         for number, member in enumerate(field.type.children):
             part = cells.child(number)
-            if member.name in members:
-                raise Corrupt(f"a variant that has its member {member.name!r} twice")
             if member.type.type is not Type.STRUCT:
                 raise Corrupt(f"a variant whose member {member.name!r} is no group")
             value = _MISSING if part.is_null(index) else self.value(member, part, index)
-            if value is not _MISSING:
+            if (
+                value is not _MISSING
+            ):  # which counts, should a writer have left the member in both places
                 members[member.name] = value
         return dict(sorted(members.items()))
 

@@ -33,6 +33,7 @@ class Options:
         rank: which of *world* readers this mount is for; it shows every world-th shard or row.
         world: how many readers share the dataset, 0 or 1 for no sharing.
         follow_links: follow symbolic links that leave the source.
+        recursive: show shards that are members of tars as folders, too.
         block_size: tokens a record for token datasets, 0 for one record a document.
         password: what unlocks an encrypted dataset; never printed.
         password_file: where the user had the password read from, None where it is the environment.
@@ -61,6 +62,7 @@ class Options:
     rank: int = 0
     world: int = 0
     follow_links: bool = False
+    recursive: bool = False
     block_size: int = 0
     password: str | None = None
     password_file: Path | None = None

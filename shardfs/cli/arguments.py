@@ -65,6 +65,7 @@ TREE = (
     ),
     Option("world", "how many readers share the dataset", parse_count, "N"),
     Option("follow_links", "follow symbolic links that leave the source"),
+    Option("recursive", "show shards and archives that are members of tars as folders, too"),
     Option("block_size", "tokens in a record of a token dataset", parse_count, "N"),
     Option("key_file", "key of an encrypted dataset", parse_path, "FILE"),
     Option(

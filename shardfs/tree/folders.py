@@ -23,10 +23,9 @@ from shardfs.names import (
     escape,
     shorten,
     to_bytes,
-    without_suffix,
 )
 from shardfs.stores import stated
-from shardfs.tree.archives import archive_row
+from shardfs.tree.archives import without_archive_suffix
 from shardfs.tree.choice import Choice
 from shardfs.tree.discover import SubStore, discover
 from shardfs.tree.files import Files
@@ -376,8 +375,8 @@ def _is_shown(store: Store | None, entry: Entry, owners: Owners) -> bool:
 
 def _title(name: str, entry: Entry | None) -> str:
     """What a folder is called, if nothing else is: an archive without its suffix."""
-    row = archive_row(name) if entry is not None and entry.is_archive else None
-    return name if row is None else without_suffix(name, row.suffixes)
+    is_archive = entry is not None and entry.is_archive
+    return without_archive_suffix(name) if is_archive else name
 
 
 def _stated(store: Store | None, entry: Entry) -> Entry:

@@ -12,6 +12,7 @@ from shardfs.formats.shared.compressed import codec_of
 from shardfs.registry import ARCHIVES, CODECS, FORMATS, Row, begins
 from shardfs.tree.archives import archive_row
 from shardfs.tree.discover import row_of
+from shardfs.tree.instead import instead_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -129,6 +130,10 @@ def _said(store: Store, name: str, services: Services) -> str:
     suffix = told(store, name, services)
     row = row_of(f"x{suffix}", named=True) or archive_row(f"x{suffix}")
     said = row_of(base.lower(), named=True) or archive_row(base)
+    if not (suffix or said):
+        found = instead_of(store, name)
+        if found is not None:
+            raise found.at(name)
     if suffix:
         return base if said == row and not _is_vague(base) else f"{base}{suffix}"
     return base if said else name

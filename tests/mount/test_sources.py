@@ -43,3 +43,22 @@ def test_a_source_whose_name_says_nothing(shardfs: Runner) -> None:
         assert os.listdir(shardfs.place) == [shown]
         assert (shardfs.place / shown / "0001/0001.txt").read_bytes() == b"one"
         assert shardfs("umount", shardfs.place).returncode == 0
+
+
+def test_shards_in_tars_are_folders_where_that_is_asked_for(shardfs: Runner) -> None:
+    shutil.rmtree(shardfs.source)
+    shardfs.source.mkdir()
+    outer = archive(
+        member("in.tar", TAR), member("a/rows.jsonl", b'{"t": 7}\n'), member("b.txt", b"b")
+    )
+    (shardfs.source / "outer.tar").write_bytes(outer)
+    (shardfs.source / "plain.tar").write_bytes(TAR)
+    shardfs.mount("--recursive")
+    right = {
+        "outer/in/0001/0001.txt": b"one",
+        "outer/a/rows/000000/t.txt": b"7\n",
+        "outer/b.txt": b"b",
+        "plain/0001/0001.txt": b"one",
+    }
+    found = {str(p.relative_to(shardfs.place)): p for p in shardfs.place.rglob("*") if p.is_file()}
+    assert {path: place.read_bytes() for path, place in found.items()} == right

@@ -7,6 +7,7 @@ import zlib
 from typing import TYPE_CHECKING
 
 from shardfs.blob import may_wait, read_exactly
+from shardfs.codecs._crc import joined
 from shardfs.errors import Corrupt, WouldBlock, located
 
 if TYPE_CHECKING:
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
 
 # How much is read once more, or at once, to complete a check: a whole small file. A guess, a few ms of work.
 _GAP = 4 << 20
-# How far requests may run ahead of each other: twice what the kernel reads ahead. So much is held until they meet.
-_AHEAD = 2 << 20
+# How many requests may run ahead of another: more than the kernel's are under way at a time.
+_AHEAD = 64
 _STEP = 1 << 20
 
 
@@ -32,7 +33,8 @@ class Checked:
         """*place* is put in front of what is wrong."""
         self._blob, self._expected, self._place = blob, crc, place
         self._done, self._crc = 0, 0
-        self._ahead: dict[int, memoryview] = {}
+        self._ahead: dict[int, tuple[int, int]] = {}
+        """Length and CRC of what was read behind a gap, by its offset: the bytes themselves would take memory."""
         self._lock = threading.Lock()
 
     def size(self) -> int:
@@ -55,12 +57,16 @@ class Checked:
 
     def _note(self, start: int, data: memoryview) -> None:
         """Take data into account, now or when what lies before them was read, too."""
-        if self._done < start <= start + len(data) <= self._done + _AHEAD:
-            self._ahead[start] = data
-        elif start <= self._done:
-            self._take(start, data)
-            while self._ahead and (first := min(self._ahead)) <= self._done:
-                self._take(first, self._ahead.pop(first))
+        if start > self._done:
+            self._ahead[start] = len(data), zlib.crc32(data)
+            if len(self._ahead) > _AHEAD:
+                del self._ahead[max(self._ahead)]
+            return
+        self._take(start, data)
+        while self._ahead and (first := min(self._ahead)) <= self._done:
+            length, crc = self._ahead.pop(first)
+            if first == self._done:
+                self._crc, self._done = joined(self._crc, crc, length), self._done + length
 
     def _take(self, start: int, data: memoryview) -> None:
         new = data[self._done - start :]

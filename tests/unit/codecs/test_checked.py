@@ -6,9 +6,12 @@ import zlib
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis.strategies import binary
 
 from shardfs.blob import Bytes, no_wait, read_all
 from shardfs.codecs import checked
+from shardfs.codecs._crc import joined
 from shardfs.codecs.checked import Checked
 from shardfs.errors import Corrupt, WouldBlock
 from tests.fakes import SlowBlob
@@ -20,7 +23,7 @@ CRC = zlib.crc32(CONTENT)
 @pytest.fixture(autouse=True)
 def small_gap(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checked, "_GAP", 20_000)
-    monkeypatch.setattr(checked, "_AHEAD", 30_000)
+    monkeypatch.setattr(checked, "_AHEAD", 3)
 
 
 def test_content_that_is_right_reads_like_itself() -> None:
@@ -69,11 +72,21 @@ def test_requests_that_overtake_each_other_are_checked_all_the_same(crc: int) ->
     assert len(source.reads) == len(order) + 1
 
 
-def test_little_is_held_for_those_who_read_here_and_there() -> None:
+def test_no_bytes_are_held_for_those_who_read_here_and_there() -> None:
     blob = Checked(Bytes(CONTENT), CRC, "file")
     for start in (5_000, 50_000, 98_000, 40_000, 29_000):
         blob.read(start, 1_000)
-    assert sum(map(len, blob._ahead.values())) == 2_000
+    assert blob._ahead == {
+        start: (1_000, zlib.crc32(CONTENT[start : start + 1_000]))
+        for start in (5_000, 29_000, 40_000)
+    }
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(binary(max_size=300), binary(max_size=300))
+def test_checksums_of_two_parts_give_that_of_both(first: bytes, second: bytes) -> None:
+    both = joined(zlib.crc32(first), zlib.crc32(second), len(second))
+    assert both == zlib.crc32(first + second)
 
 
 def test_reads_that_overlap_count_once() -> None:

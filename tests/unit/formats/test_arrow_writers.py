@@ -15,6 +15,7 @@ from shardfs.formats.arrow.shard import TableShard
 from shardfs.formats.shared.arrow.flatbuffer import Table
 from shardfs.formats.shared.arrow.type_names import schema_info
 from shardfs.formats.shared.arrow.types import parse_schema
+from tests import DATA
 from tests.arrow_files import encoded, files, opened, shown, values
 from tests.arrow_made import (
     BIG,
@@ -392,6 +393,18 @@ def test_the_footer_counts_and_not_the_stream() -> None:
     data = bytearray(encoded(pa.table({"v": pa.array([5, 6], pa.int8())}), file=True))
     data[8:40] = b"\xee" * 32  # in place of the schema that comes first
     assert values(bytes(data)) == [5, 6]
+
+
+@pytest.mark.parametrize("name", ["plain", "zstd", "batches"])
+def test_a_file_of_polars_that_is_cut_is_the_stream_in_it(name: str) -> None:
+    data = (DATA / "arrow" / "polars_2" / f"{name}.arrow").read_bytes()
+    expected = [values(data, column) for column in range(14)]
+    cut = data[:-20]
+    assert (opened(data).index.by_footer, opened(cut).index.by_footer) == (True, False)
+    assert [values(cut, column) for column in range(14)] == expected
+    for length in (8, 20, 60, 200):
+        with pytest.raises(Corrupt):
+            opened(data[:length])
 
 
 def test_a_file_whose_first_batch_is_damaged_is_no_empty_folder() -> None:

@@ -76,17 +76,18 @@ class DictionaryPlace:
 class IndexWriter:
     """Puts an index together of messages in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_file: bool = False) -> None:
+        """In a file the first dictionary of a number holds for all batches, wherever it stands."""
         self._batches, self._dictionaries = bytearray(), bytearray()
-        self._rows = 0
+        self._rows, self._is_file, self._numbers = 0, is_file, set[int]()
 
     @property
     def has_batches(self) -> bool:
         """Whether there is anything that a folder could show."""
         return bool(self._batches)
 
-    def note(self, offset: int, message: Message, *, ordered: bool = True) -> None:
-        """Take a message in; not *ordered*: as dictionaries in a file, which hold for all batches."""
+    def note(self, offset: int, message: Message) -> None:
+        """Take a message in."""
         if message.type == Header.BATCH:
             rows = message.batch.number(0, "q")
             if not 0 <= rows <= _MAX_ROWS - self._rows:
@@ -98,8 +99,10 @@ class IndexWriter:
         else:
             if len(self._dictionaries) >= _MAX_DICTIONARIES * _DICTIONARY.size:
                 raise Unsupported(f"more than {_MAX_DICTIONARIES} Arrow dictionaries")
-            before = len(self._batches) // _BATCH.size if ordered else 0
-            place = DictionaryPlace.of(offset, message, before)
+            place = DictionaryPlace.of(offset, message, len(self._batches) // _BATCH.size)
+            is_first = self._is_file and place.number not in self._numbers
+            self._numbers.add(place.number)
+            before = 0 if is_first else place.before
             self._dictionaries += _DICTIONARY.pack(place.number, offset, before, place.adds)
 
     def finish(self, stop: int, ending: Ending, *, by_footer: bool = False) -> bytes:
@@ -114,7 +117,7 @@ class IndexWriter:
 def index_stream(blob: Blob) -> bytes:
     """The index of a stream: a walk from message to message, as far as they can be read."""
     _, offset = read_schema(blob)
-    writer, size = IndexWriter(), blob.size()
+    writer, size = IndexWriter(is_file=is_file(blob)), blob.size()
     while offset < size:
         expect(blob, [(offset, GLANCE)])  # and nothing of the batch behind it
         try:
@@ -132,7 +135,7 @@ def index_stream(blob: Blob) -> bytes:
 
 def index_file(blob: Blob, footer: Footer) -> bytes:
     """The index of a file, as far as its batches can be read; dictionaries that can't are missed by their columns."""
-    writer, whole = IndexWriter(), set[int]()
+    writer, whole = IndexWriter(is_file=True), set[int]()
     expect(blob, ((offset, GLANCE) for offset in (*footer.dictionaries, *footer.batches)))
     for offset in footer.dictionaries:
         try:
@@ -143,7 +146,7 @@ def index_file(blob: Blob, footer: Footer) -> bytes:
         if not place.adds and place.number in whole:
             raise Corrupt("a footer that does not tell which of two dictionaries a batch has")
         whole.add(place.number)
-        writer.note(offset, message, ordered=False)
+        writer.note(offset, message)
     for offset in footer.batches:
         try:
             writer.note(offset, message_of(blob, offset, Header.BATCH))

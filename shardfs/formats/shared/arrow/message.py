@@ -38,6 +38,10 @@ _COMPRESSION = "ARROW:experimental_compression"
 
 
 _CODECS = ("lz4", "zstd")
+# No message is shorter: less than that is the beginning of one whose length is missing.
+_LEAST = 12
+# A schema whose length is missing is looked for in as many bytes. A guess.
+_MOST_BARE = 1 << 20
 
 
 class Header(IntEnum):
@@ -134,8 +138,22 @@ def is_file(blob: Blob) -> bool:
 
 def read_schema(blob: Blob) -> tuple[Schema, int]:
     """The schema that a stream begins with, and the offset of the next message. Raises Corrupt, Unsupported."""
-    message = message_of(blob, _FILE_START if is_file(blob) else 0, Header.SCHEMA)
+    start = _FILE_START if is_file(blob) else 0
+    if start and int.from_bytes(blob.read(start, _PREFIX.size), "little") < _LEAST:
+        return _bare_schema(blob, start)
+    message = message_of(blob, start, Header.SCHEMA)
     return parse_schema(message.header), message.end
+
+
+def _bare_schema(blob: Blob, start: int) -> tuple[Schema, int]:
+    """The schema where its length is missing, as in the files of Polars 2: it ends where the next message begins."""
+    data = blob.read(start, _MOST_BARE)
+    message = _parse(data, 0)
+    if message.type != Header.SCHEMA:
+        raise Corrupt(f"an Arrow message at {start} that is no schema")
+    places = range(0, len(data), len(_CONTINUES) * 2)
+    end = next((at for at in places if data[at : at + 4] == _CONTINUES), len(data))
+    return parse_schema(message.header), start + end
 
 
 def schema_of(message: bytes) -> Schema:

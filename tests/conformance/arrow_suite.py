@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.types as pt
+from pyarrow import feather
 
 from shardfs.errors import ShardfsError
 from shardfs.mounting import open_tree
@@ -148,11 +149,11 @@ def _pyarrow(path: Path) -> Truth:
 
 
 def _table(path: Path) -> pa.Table:
-    data = pa.BufferReader(path.read_bytes())
-    is_file = data.read(6) == b"ARROW1"
-    data.seek(0)
-    make = pa.ipc.open_file if is_file else pa.ipc.open_stream
-    return make(data).read_all()
+    data = path.read_bytes()
+    if data.startswith(b"FEA1"):
+        return feather.read_table(path)
+    make = pa.ipc.open_file if data.startswith(b"ARROW1") else pa.ipc.open_stream
+    return make(pa.BufferReader(data)).read_all()
 
 
 def _column(name: str, column: pa.ChunkedArray) -> Column:

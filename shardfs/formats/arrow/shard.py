@@ -8,6 +8,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from shardfs.errors import Corrupt, Unsupported
+from shardfs.formats.arrow.feather import FeatherTable, is_feather
 from shardfs.formats.shared.arrow.batches import VERSION, Ending, RowIndex, index_any
 from shardfs.formats.shared.arrow.ipc import IpcTable
 from shardfs.formats.shared.arrow.message import is_file
@@ -25,19 +26,16 @@ if TYPE_CHECKING:
     from shardfs.model import Field, FieldInfo, Services, Shard
     from shardfs.stores import Entry, Store
 
-_FEATHER_1 = b"FEA1"
+Table = IpcTable | FeatherTable
 # The longest mark at the end of a stream.
 _END = 8
 
 
-def open_table(store: Store, entry: Entry, services: Services) -> IpcTable:
+def open_table(store: Store, entry: Entry, services: Services) -> Table:
     """The Arrow data in a file. Raises Corrupt, Unsupported."""
     blob = store.open(entry.path)
-    if blob.read(0, len(_FEATHER_1)) == _FEATHER_1:
-        raise Unsupported(
-            "is Feather of version 1, which is not supported: "
-            "pyarrow.feather reads it, and writes version 2"
-        )
+    if is_feather(blob):
+        return FeatherTable(blob, services)
     index = RowIndex(services.remember(store, entry, VERSION, partial(index_any, blob)))
     table = IpcTable(blob, services, index)
     fault = _fault(index, blob)
@@ -62,7 +60,7 @@ class TableShard(NumberedKeys):
     """The rows of a table."""
 
     def __init__(
-        self, table: IpcTable, features: Callable[[], Mapping[str, Any]], services: Services
+        self, table: Table, features: Callable[[], Mapping[str, Any]], services: Services
     ) -> None:
         """*features* finds those that count where the schema has none."""
         self._table, self._services = table, services
@@ -74,7 +72,7 @@ class TableShard(NumberedKeys):
             self.costly = False
 
     def __len__(self) -> int:
-        return self._table.index.rows
+        return self._table.rows
 
     def schema(self) -> Sequence[FieldInfo]:
         return schema_info(self._table.schema)
@@ -97,12 +95,12 @@ def is_mapping(schema: Schema) -> bool:
 class MappedShard(NumberedKeys):
     """Rows of several tables in the order that a mapping tells: logical rows."""
 
-    def __init__(self, mappings: Sequence[IpcTable], tables: Sequence[Shard]) -> None:
+    def __init__(self, mappings: Sequence[Table], tables: Sequence[Shard]) -> None:
         """Take the rows of *tables*, numbered from the first to the last of them. Raises Corrupt."""
         if not all(is_mapping(mapping.schema) for mapping in mappings):
             raise Corrupt("an indices mapping with other columns than `indices`")
         self._mappings, self._tables = mappings, tables
-        self._ends = list(accumulate(mapping.index.rows for mapping in mappings))
+        self._ends = list(accumulate(mapping.rows for mapping in mappings))
         self._table_ends = list(accumulate(len(table) for table in tables))
         names = (name for table in tables for name in table.columns)
         self.columns: Sequence[str] = tuple(dict.fromkeys(names))

@@ -233,7 +233,7 @@ def test_a_batch_that_is_not_as_long_as_its_columns_is_corrupt() -> None:
 
 
 def test_more_rows_than_can_be_shown_are_damage(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_arrow_index, "_MAX_ROWS", 9)
+    monkeypatch.setattr(_arrow_index, "MAX_ROWS", 9)
     stream = opened(encoded(TABLE, step=4))
     assert (stream.index.rows, stream.index.ending) == (8, Ending.DAMAGE)
 

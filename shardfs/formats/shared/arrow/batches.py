@@ -41,8 +41,8 @@ _BATCH = struct.Struct("<QQ")
 _DICTIONARY = struct.Struct("<qQQQ")
 _U64 = struct.Struct("<Q")
 
-# More rows than inode numbers have room for, and more than a few bytes should claim.
-_MAX_ROWS = 1 << 32
+MAX_ROWS = 1 << 32
+"""More rows than inode numbers have room for, and more than a few bytes should claim."""
 # An index of as many batches is held in memory (256 KiB), so that finding a row costs no reads.
 _MOST_HELD = 1 << 14
 # Kept in memory while a shard is open. Files have a few; streams may change one before each batch.
@@ -90,7 +90,7 @@ class IndexWriter:
         """Take a message in."""
         if message.type == Header.BATCH:
             rows = message.batch.number(0, "q")
-            if not 0 <= rows <= _MAX_ROWS - self._rows:
+            if not 0 <= rows <= MAX_ROWS - self._rows:
                 raise Corrupt(f"an Arrow batch of {rows} rows")
             self._rows += rows
             self._batches += _BATCH.pack(offset, self._rows)

@@ -96,26 +96,60 @@ def lay_out(fields: Sequence[ArrowField], *, is_big: bool) -> Plan:
     return Plan(columns, buffer, unions, nulls, unknown, is_big)
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the parts of a batch lie.
+
+    Attributes:
+        start, length: of the bytes that all buffers are in.
+        nodes: (number of values, number of nulls) of every column.
+        buffers: (offset in these bytes, length).
+        parts: how many buffers of data each column of views has.
+        codec: how buffers are compressed, "" for not at all.
+        is_old: whether it is of before Arrow 1.0.
+    """
+
+    start: int
+    length: int
+    rows: int
+    nodes: Sequence[tuple[int, ...]]
+    buffers: Sequence[tuple[int, ...]]
+    parts: Sequence[int] = ()
+    codec: str = ""
+    is_old: bool = False
+
+
+def place_of(message: Message) -> Place:
+    """Where a batch or dictionary lies. Raises Corrupt, Unsupported."""
+    batch = message.batch
+    return Place(
+        message.body,
+        message.length,
+        batch.number(0, "q"),
+        batch.structs(1, _PAIR),
+        batch.structs(2, _PAIR),
+        batch.numbers(4, "q"),
+        message.codec,
+        message.version == V4,
+    )
+
+
 class Body:
     """The nodes and buffers of a batch. Of a buffer no more is read than is asked for; a packed one is the unit."""
 
-    def __init__(self, blob: Blob, message: Message, plan: Plan, services: Services) -> None:
-        """Take *message*, of a batch or dictionary, and what lies behind it in *blob*. Raises Corrupt, Unsupported."""
-        if message.end > blob.size():
-            raise Corrupt(
-                f"ends at byte {blob.size()}, inside a batch that should reach to {message.end}"
-            )
-        batch = message.batch
-        self._blob, self._start, self._length = blob, message.body, message.length
+    def __init__(self, blob: Blob, place: Place, plan: Plan, services: Services) -> None:
+        """Take the batch at a *place* of *blob*. Raises Corrupt."""
+        end = place.start + place.length
+        if end > blob.size():
+            raise Corrupt(f"ends at byte {blob.size()}, inside a batch that should reach to {end}")
+        self._blob, self._start, self._length = blob, place.start, place.length
         self._services = services
-        self.rows = batch.number(0, "q")
-        self._nodes, self._buffers = batch.structs(1, _PAIR), batch.structs(2, _PAIR)
-        self._parts = batch.numbers(4, "q")
+        self.rows, self.codec, self.is_big = place.rows, place.codec, plan.is_big
+        self._nodes, self._buffers, self._parts = place.nodes, place.buffers, place.parts
         if min(self._parts, default=0) < 0:
             raise Corrupt("an Arrow batch of views with less than no buffers")
         self._shifts = tuple(accumulate(self._parts, initial=0))
-        self.codec, self.is_big = message.codec, plan.is_big
-        self.has_bits_of_unions = message.version == V4
+        self.has_bits_of_unions = place.is_old
         self._of_unknown = self._of_null = 0
         self._share_the_rest(plan)
         self._opened: dict[int, Blob] = {}

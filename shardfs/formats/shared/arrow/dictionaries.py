@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from shardfs.errors import Corrupt
-from shardfs.formats.shared.arrow.body import Body, lay_out
+from shardfs.formats.shared.arrow.body import Body, lay_out, place_of
 from shardfs.formats.shared.arrow.cells import Joined
 from shardfs.formats.shared.arrow.message import Header, message_of
 from shardfs.formats.shared.arrow.nested import cells_of
@@ -72,7 +72,7 @@ class Dictionaries:
         """The values that one message has, and how many."""
         message = message_of(self._blob, place.offset, Header.DICTIONARY)
         plan = self._plans[place.number]
-        body = Body(self._blob, message, plan, self._services)
+        body = Body(self._blob, place_of(message), plan, self._services)
         find = partial(self.find, place.before)
         return cells_of(body, plan.columns[0], find), body.rows
 

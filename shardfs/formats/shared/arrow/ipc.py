@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from shardfs.errors import Corrupt
 from shardfs.formats.shared.arrow.batches import DictionaryPlace, RowIndex
-from shardfs.formats.shared.arrow.body import Body, lay_out
+from shardfs.formats.shared.arrow.body import Body, lay_out, place_of
 from shardfs.formats.shared.arrow.dictionaries import Dictionaries
 from shardfs.formats.shared.arrow.message import Header, message_of, read_footer, read_schema
 from shardfs.formats.shared.arrow.nested import cells_of
@@ -81,7 +81,7 @@ class Batches:
 
     def _read(self, number: int) -> Batch:
         message = message_of(self._blob, self._offsets[number], Header.BATCH)
-        body = Body(self._blob, message, self._plan, self._services)
+        body = Body(self._blob, place_of(message), self._plan, self._services)
         return Batch(body, self._plan.columns, partial(self._dictionaries.find, number))
 
 
@@ -111,6 +111,11 @@ class IpcTable(Batches):
         schema = read_footer(blob).schema if index.by_footer else read_schema(blob)[0]
         super().__init__(blob, schema, index.offsets, index.dictionaries(), services)
         self._last = (0, 0, 0)
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return self.index.rows
 
     def locate(self, row: int) -> tuple[int, int]:
         """(batch, row in it) of a row."""

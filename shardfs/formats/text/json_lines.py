@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
@@ -167,10 +168,8 @@ class _Values:
     def _end(self, row: int) -> int | _Outcome:
         end: int | _Outcome = _Outcome.UNKNOWN
         if self._chars is not None and self._chars[row] in '{["':
-            try:
+            with suppress(ValueError, RecursionError):
                 _, end = _DECODER.raw_decode(self._chars, row)  # much faster
-            except (ValueError, RecursionError):
-                pass
         if not isinstance(end, int):
             end = value_end(self._text, row)
         # However much of it is there.

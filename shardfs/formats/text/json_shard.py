@@ -9,7 +9,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from shardfs.blob import Slice
-from shardfs.errors import Corrupt, TooLarge
+from shardfs.errors import Corrupt, TooLarge, json_fault
 from shardfs.formats.shared.json_values import (
     MAX_PARSED,
     STRING,
@@ -82,7 +82,7 @@ class JsonShard(RowShard):
         try:
             found, end = values(text)
         except (ValueError, RecursionError) as error:
-            raise Corrupt(f"at byte {begin}: is no JSON ({error})") from error
+            raise Corrupt(f"at byte {begin}: {json_fault(error)}") from error
         if not _BEHIND.fullmatch(text, end):
             raise Corrupt(f"at byte {begin + end}: more behind the JSON value")
         return list(fields_of(found, text, self._blob, begin, is_text=_is_utf8(data)))

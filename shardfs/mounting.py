@@ -116,8 +116,8 @@ class Workshop:
         )
         return Unpacked(packed, self._means)
 
-    def derive(self, build: Callable[[], bytes], /) -> Blob:
-        return Derived(build, self.memory)
+    def derive(self, build: Callable[[], bytes], /, needs: int = 0) -> Blob:
+        return Derived(build, self.memory, needs)
 
     def remember(
         self, store: Store, entry: Entry, what: str, build: Callable[[], bytes], /

@@ -10,6 +10,7 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +19,17 @@ from shardfs.cache.disk import NoRoom
 from shardfs.errors import WouldBlock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from shardfs.cache.files import Files
 
 # Parts of the budget, of 8, that one value may take: the usual chunk of 64 MB fits in the usual limit, and the others
 # need some, too.
 _SHARE = 5
+# The part of the budget from which on it is asked whether what is needed for a while is there.
+_MUCH = 64
+# Seconds to wait for that.
+_PATIENCE = 10.0
 
 
 @dataclass(slots=True)
@@ -160,6 +165,22 @@ class Memory:
                     self.resize(owner, size)
             self._freed.notify_all()
 
+    @contextmanager
+    def lent(self, size: int) -> Iterator[None]:
+        """While about *size* bytes are needed for a while: all of the budget, if that is more.
+
+        Waits until others are done, but not forever, since they might wait for who calls.
+        """
+        passing = _Passing()
+        is_much = size > self._limit // _MUCH
+        got = is_much and self.enter(passing, lambda: passing, min(size, self._limit), _PATIENCE)
+        try:
+            yield
+        finally:
+            if got:
+                self.leave(passing, passing, 0)
+                self.drop(passing)
+
     def keep(self, owner: object, content: bytes) -> Blob:
         """Let *owner* hold *content*, in a file if that is large."""
         if len(content) > self.largest and self.files is not None:
@@ -210,34 +231,44 @@ class Memory:
 
     def _make_room(self, size: int) -> bool:
         """Whether *size* more bytes fit, others having gone for them."""
-        if self._total + self._lent_total + size > self._limit:
+        limit = self._limit - size
+        if self.total > limit:
             busy = sum(held.size for held in self._held.values() if held.users)
-            if busy + self._lent_total + size > self._limit:
-                return False
-            self._evict(self._limit - self._lent_total - size, all_of_them=True)
-        return self._total + self._lent_total + size <= self._limit
+            if busy + self._lent_total <= limit:  # else it would be in vain
+                self._evict(limit, all_of_them=True)
+        return self.total <= limit
 
     def _evict(self, limit: int, *, all_of_them: bool = False) -> None:
-        if self._total <= limit:
+        if self.total <= limit:
             return
         if not all_of_them:
             # Beside a value that is over the budget by itself there is some room, lest small ones drive it out.
-            largest = max(held.size for held in self._held.values())
+            largest = max((held.size for held in self._held.values()), default=0)
             limit = max(limit, largest + limit // 8)
         for key in list(self._held):
-            if self._total <= limit or (len(self._held) == 1 and not all_of_them):
+            if self.total <= limit or (len(self._held) == 1 and not all_of_them):
                 return
             if not self._held[key].users:
                 self._remove(key)
 
 
+class _Passing:
+    """Memory that is needed for a while: an owner, a value and its anchor in one."""
+
+    @property
+    def anchor(self) -> _Passing:
+        return self
+
+
 class Derived:
     """Bytes that a function computes at the first use, once however many threads ask, and again after an eviction."""
 
-    __slots__ = ("__weakref__", "_build", "_lock", "_memory")
+    __slots__ = ("__weakref__", "_build", "_lock", "_memory", "_needs")
 
-    def __init__(self, build: Callable[[], bytes], memory: Memory) -> None:
-        self._build, self._memory, self._lock = build, memory, threading.Lock()
+    def __init__(self, build: Callable[[], bytes], memory: Memory, needs: int = 0) -> None:
+        """Computing takes about *needs* bytes of memory, so that it waits for others who need much."""
+        self._build, self._memory, self._needs = build, memory, needs
+        self._lock = threading.Lock()
 
     def size(self) -> int:
         return self._content().size()
@@ -254,5 +285,7 @@ class Derived:
         with self._lock:
             content = self._memory.kept(self)
             if content is None:
-                content = self._memory.keep(self, self._build())
+                with self._memory.lent(self._needs):
+                    made = self._build()
+                content = self._memory.keep(self, made)
             return content

@@ -178,9 +178,15 @@ class Inflated:
     def _replay(self, start: int, stop: int) -> memoryview:
         if self._replayed is None:
             raise Unreadable("is not begun")
-        data = self._replayed.read(start, stop - start)
+        data, size = self._replayed.read(start, stop - start), self.size()
         if len(data) < stop - start:
-            raise Corrupt(f"ends after {start + len(data)} of {self.size()} decompressed bytes")
+            raise Corrupt(f"ends after {start + len(data)} of {size} decompressed bytes")
+        try:
+            if stop == size:  # the end waits for what is behind it
+                self._replayed.size()
+        except TooLarge as error:
+            message = f"decompresses to more than the {size} bytes it should come to"
+            raise Corrupt(message) from error
         return data
 
     def _check(self, size: int) -> None:

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 # Stored bytes that are rendered at once; a guess at what takes no longer than a thread hop (0.1 ms).
 _SMALL = 4096
+# What rendering holds at a time, in times of the stored bytes. A guess: these, objects of them, and text.
+_COPIES = 4
 
 _EXTENSIONS: dict[type[Kind], str] = {
     Scalar: text.EXTENSION,
@@ -109,7 +111,7 @@ class Presenter:
         if not isinstance(kind, Rendered):
             return None
         render = partial(_render, kind, data)
-        blob: Blob = Derived(render, self._memory)
+        blob: Blob = Derived(render, self._memory, _COPIES * data.size())
         if (
             data.size() <= _SMALL
         ):  # made where it is asked for, which costs less than another thread

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 # No chunk and no record begins like this that is not compressed: it would have more than 4 GiB.
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+# What decryption holds at a time, in times of the encrypted bytes: these twice, without base64, and plain.
+_COPIES = 4
 _U32 = 4
 _OFFSETS = 1 << 32
 
@@ -138,7 +140,8 @@ class ChunkOpener:
         cipher = self._cipher
         if cipher is None:
             return blob
-        return self._services.derive(lambda: cipher.decrypt(bytes(read_all(blob))))
+        needs = _COPIES * blob.size()
+        return self._services.derive(lambda: cipher.decrypt(bytes(read_all(blob))), needs)
 
 
 def _known_reader(config: Config) -> Reader | None:

@@ -298,3 +298,39 @@ def test_who_has_some_does_not_wait_for_more() -> None:
     assert memory.enter(owner, Value, 80) is not None
     assert memory.enter(Owner(), Value, 80, 10) is None
     assert time.monotonic() - began < 5
+
+
+def test_what_needs_much_is_computed_in_turns() -> None:
+    memory, under_way, most = Memory(100), [0], [0]
+
+    def build() -> bytes:
+        under_way[0] += 1
+        most[0] = max(most[0], under_way[0])
+        time.sleep(0.01)
+        under_way[0] -= 1
+        return b"content"
+
+    blobs = [Derived(build, memory, 500) for _ in range(6)]
+    with ThreadPoolExecutor(6) as pool:
+        assert list(pool.map(lambda blob: bytes(blob.read(0, 9)), blobs)) == [b"content"] * 6
+    assert most == [1]
+
+
+def test_what_is_needed_inside_of_what_needs_much_is_not_waited_for() -> None:
+    memory = Memory(100)
+    inner = Derived(lambda: b"inner", memory, 90)
+    outer = Derived(lambda: bytes(inner.read(0, 9)) + b"!", memory, 90)
+    began = time.monotonic()
+    assert bytes(outer.read(0, 9)) == b"inner!"
+    assert time.monotonic() - began < 5
+
+
+def test_a_build_that_fails_needs_nothing_any_more() -> None:
+    memory = Memory(100)
+
+    def build() -> bytes:
+        raise Unreadable("no network")
+
+    with pytest.raises(Unreadable):
+        Derived(build, memory, 90).size()
+    assert memory.total == 0

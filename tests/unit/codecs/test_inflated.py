@@ -15,6 +15,8 @@ from hypothesis import given, settings
 from hypothesis.strategies import integers, lists, tuples
 
 from shardfs.blob import Bytes, no_wait
+from shardfs.cache.disk import Room
+from shardfs.cache.files import Files
 from shardfs.cache.memory import Memory
 from shardfs.codecs.inflated import Inflated
 from shardfs.codecs.progress import LOOK_BACK, STEP
@@ -22,6 +24,8 @@ from shardfs.codecs.zstd import Zstd
 from shardfs.errors import Corrupt, TooLarge, Unreadable, WouldBlock
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from shardfs.blob import Blob
     from shardfs.codecs import Stream
 
@@ -307,3 +311,101 @@ def test_a_source_that_failed_is_asked_again() -> None:
             blob.read(0, len(CONTENT))
     source.good = True
     assert bytes(blob.read(0, len(CONTENT))) == CONTENT
+
+
+# --- what does not fit in memory ---
+
+
+def with_files(folder: Path, limit: int, disk: int = 1 << 30) -> Memory:
+    return Memory(limit, Files(Room(folder, disk), disk))
+
+
+def kept(folder: Path) -> int:
+    """Bytes in files."""
+    return sum(place.stat().st_size for place in folder.rglob("*") if place.is_file())
+
+
+def test_what_is_larger_than_the_limit_lies_in_a_file(tmp_path: Path) -> None:
+    codec, memory = Counted(), with_files(tmp_path, LOOK_BACK)
+    blob = Inflated(Bytes(LARGE), codec, len(CONTENT), memory=memory, limit=1 << 30)
+    for offset in (0, len(CONTENT) - 100, 5 * STEP, 10):
+        assert bytes(blob.read(offset, 100)) == CONTENT[offset : offset + 100]
+    assert codec.streams == 1
+    assert kept(tmp_path) == len(CONTENT)
+    assert memory.total <= LOOK_BACK
+    with no_wait():
+        assert bytes(blob.read(0, len(CONTENT))) == CONTENT
+    del blob
+    gc.collect()
+    assert kept(tmp_path) == 0
+
+
+def test_what_comes_back_after_an_eviction_lies_in_a_file(tmp_path: Path) -> None:
+    codec, memory = Counted(), with_files(tmp_path, 2 * len(CONTENT))
+    first, second = (
+        Inflated(Bytes(LARGE), codec, len(CONTENT), memory=memory, limit=1 << 30) for _ in range(2)
+    )
+    for blob in (first, second) * 4:
+        assert bytes(blob.read(0, len(CONTENT))) == CONTENT
+    assert codec.streams <= 4
+    assert kept(tmp_path) >= len(CONTENT)
+
+
+def test_a_stream_that_memory_let_go_begins_again_where_it_was(tmp_path: Path) -> None:
+    codec, memory = Counted(), with_files(tmp_path, LOOK_BACK + 1000)
+    blob = Inflated(Bytes(LARGE), codec, len(CONTENT), memory=memory, limit=1 << 30)
+    assert bytes(blob.read(0, 100)) == CONTENT[:100]
+    other = Other()
+    memory.put(other, "other", LOOK_BACK)
+    assert bytes(blob.read(0, len(CONTENT))) == CONTENT
+    assert codec.streams == 2
+
+
+@pytest.mark.parametrize("disk", [0, 100_000, len(CONTENT) // 2])
+def test_without_room_on_disk_it_is_read_all_the_same(tmp_path: Path, disk: int) -> None:
+    told: list[str] = []
+    memory = with_files(tmp_path, LOOK_BACK, disk) if disk else Memory(LOOK_BACK)
+    memory.tell = told.append
+    blob = Inflated(Bytes(LARGE), Zstd, len(CONTENT), memory=memory, limit=1 << 30)
+    for offset in (0, len(CONTENT) - 100, 5 * STEP, 10):
+        assert bytes(blob.read(offset, 100)) == CONTENT[offset : offset + 100]
+    assert memory.total <= 2 * LOOK_BACK
+    (text,) = told
+    assert "--memory-limit" in text
+    assert kept(tmp_path) == 0
+
+
+@pytest.mark.parametrize("size", [len(CONTENT) - 1, len(CONTENT) + 1])
+@pytest.mark.parametrize("files", [True, False])
+def test_another_size_is_damage_wherever_it_lies(tmp_path: Path, size: int, files: bool) -> None:
+    memory = with_files(tmp_path, LOOK_BACK) if files else Memory(LOOK_BACK)
+    unsized = zstandard.ZstdCompressor(write_content_size=False).compress(CONTENT)
+    blob = Inflated(Bytes(unsized), Zstd, size, memory=memory, limit=1 << 30)
+    assert bytes(blob.read(0, 100)) == CONTENT[:100]
+    for _ in range(2):
+        with pytest.raises(Corrupt):
+            blob.read(size - 50, 50)
+
+
+@pytest.mark.parametrize("files", [True, False])
+def test_many_readers_of_many_chunks_stay_within_the_limit(tmp_path: Path, files: bool) -> None:
+    limit = 3 * len(CONTENT)
+    memory = with_files(tmp_path, limit) if files else Memory(limit)
+    blobs = [
+        Inflated(Bytes(LARGE), Zstd, len(CONTENT), memory=memory, limit=1 << 30) for _ in range(8)
+    ]
+    most: list[int] = []
+
+    def read(seed: int) -> bool:
+        dice, good = random.Random(seed), True
+        for _ in range(15):
+            offset = dice.randrange(len(CONTENT))
+            good &= bytes(dice.choice(blobs).read(offset, 90_000)) == CONTENT[offset:][:90_000]
+            most.append(memory.total)
+        return good
+
+    with ThreadPoolExecutor(12) as pool:
+        assert all(pool.map(read, range(12)))
+    assert max(most) <= limit
+    for blob in blobs:
+        assert bytes(blob.read(0, 10)) == CONTENT[:10], "nobody waits for what is not in use"

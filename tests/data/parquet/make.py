@@ -73,7 +73,7 @@ def truth(name, writer, rows, as_json=()):
         for row in rows
     ]
     said = {"writer": writer, "records": records}
-    path = HERE / (name + ".truth.json")
+    path = HERE / (name + ".values.json")
     path.write_text(json.dumps(said, ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
 
 
@@ -199,7 +199,7 @@ def spark():
         save(name, parsed.selectExpr("parse_json(v) AS v"))
         records = [{"v.json": json.dumps(v, separators=(",", ":")) + "\n"} for v in values]
         said = {"writer": writer, "records": records}
-        (HERE / f"{name}.truth.json").write_text(json.dumps(said, indent=0) + "\n")
+        (HERE / f"{name}.values.json").write_text(json.dumps(said, indent=0) + "\n")
     session.stop()
 
 

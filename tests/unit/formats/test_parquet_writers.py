@@ -14,7 +14,7 @@ from shardfs.errors import ShardfsError, Unsupported
 from tests.parquet_files import files, opened
 
 FOLDER = Path(__file__).parents[2] / "data" / "parquet"
-TRUTHS = {path.name.partition(".")[0]: path for path in sorted(FOLDER.glob("*.truth.json"))}
+TRUTHS = {path.name.partition(".")[0]: path for path in sorted(FOLDER.glob("*.values.json"))}
 
 
 def content(value: str | dict[str, str]) -> bytes:

@@ -75,7 +75,11 @@ VALUES: list[tuple[bytes, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("data", "wanted"), VALUES, ids=lambda part: repr(part)[:40])
+@pytest.mark.parametrize(
+    ("data", "wanted"),
+    VALUES,
+    ids=lambda part: repr(bytes(part) if isinstance(part, memoryview) else part)[:40],
+)
 def test_values(data: bytes, wanted: Any) -> None:
     found = value(data)
     assert (type(found), found) == (type(wanted), wanted)

@@ -26,7 +26,7 @@ PLACEHOLDERS = [
     (LFS, "git lfs pull"),
     (PAGE, "HTML page"),
     (PAGE + b" " * 200_000, "HTML page"),
-    (gzip.compress(PAGE), "HTML page"),
+    (gzip.compress(PAGE, mtime=0), "HTML page"),
     (ERROR, r"JSON message \(Entry not found\)"),
 ]
 SUFFIXES = [suffix for row in (*FORMATS, *ARCHIVES) for suffix in row.suffixes]

@@ -6,10 +6,12 @@ import logging
 import os
 import threading
 from dataclasses import replace
+from functools import partial
 from glob import has_magic
 from typing import TYPE_CHECKING, cast
 from weakref import WeakValueDictionary
 
+from shardfs.blob import Bytes
 from shardfs.cache import trust
 from shardfs.cache.disk import BLOCKS, INDEX, UNPACKED, DiskCache, Room, default_folder
 from shardfs.cache.files import Files
@@ -30,7 +32,10 @@ from shardfs.tree.control import ControlSpace
 from shardfs.tree.demands import check_options, check_splits
 from shardfs.tree.discover import Selection, SubStore
 from shardfs.tree.folders import Folder, FolderSpace
+from shardfs.tree.lines import RECORDS, RecordLines
+from shardfs.tree.lines import VERSION as LINES_VERSION
 from shardfs.tree.named import by_content, those_there
+from shardfs.tree.rooms import RoomSpace
 from shardfs.tree.shards import ShardSpace
 from shardfs.tree.survey import Survey
 from shardfs.tree.tree import Served, Tree
@@ -41,6 +46,7 @@ if TYPE_CHECKING:
 
     from shardfs.blob import Blob
     from shardfs.cache.remote import CachedStore
+    from shardfs.codecs import Codec
     from shardfs.options import Options
     from shardfs.stores import RemoteStore, Store
 
@@ -114,6 +120,11 @@ class Workshop:
             name=entry.path,
             key=key,
         )
+        return Unpacked(packed, self._means)
+
+    def made(self, codec: Codec, name: str, key: str) -> Blob:
+        """What *codec* makes of nothing, as far as it is read; kept under *key*, if there is one."""
+        packed = Packed(blob=Bytes(b""), codec=codec, indexer=None, name=name, key=key)
         return Unpacked(packed, self._means)
 
     def derive(self, build: Callable[[], bytes], /, needs: int = 0) -> Blob:
@@ -229,11 +240,17 @@ def _plant(
         asked = {"requests": served.requests, "bytes_read": served.bytes_read}
         return {**asked, **workshop.stats(), "shards_open": shards.opened}
 
-    control = ControlSpace(folders, shards, journal, info=info, stats=stats)
+    def lines(shard: int) -> Blob:
+        path = folders.path_of(shard)
+        what = f"lines {LINES_VERSION} {options.layout} {options.fanout} {path}"
+        codec = RecordLines(partial(shards.shard, shard), path)
+        return workshop.made(codec, f"{path}/{RECORDS}", shards.key(shard, what))
+
     return Tree(
         folders,
         shards,
-        control,
+        ControlSpace(folders, shards, journal, info=info, stats=stats),
+        RoomSpace(shards, {RECORDS: lines}),
         journal,
         survey=survey,
         info=info,

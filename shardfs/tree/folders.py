@@ -326,6 +326,16 @@ class FolderSpace(NoLinks):
             else:
                 yield f"{path}/{name}" if path else name, split_shard(ino)[0]
 
+    def path_of(self, shard: int) -> str:
+        """Where a shard stands whose folder was looked into. Raises NotFound."""
+        ino = self._shards.folder_attr(shard).ino
+        for folder in self._folders:
+            inside = folder.content.folders if folder.content is not None else {}
+            for name, child in inside.items():
+                if child == ino:
+                    return f"{folder.path}/{name}" if folder.path else name
+        raise NotFound(f"shard {shard}")
+
     def _inner_attr(self, ino: Ino) -> Attr:
         """The attributes of a folder or shard."""
         return self.attr(ino) if is_folder(ino) else self._shards.folder_attr(split_shard(ino)[0])

@@ -49,6 +49,7 @@ class Special(IntEnum):
     FILE = 0  # a file that passes through
     LINK = 1  # .shardfs/by-index/N
     CONTROL = 2  # .shardfs and what is in it
+    ROOM = 3  # .shardfs in a shard's folder, and what is in it
 
 
 class Places:
@@ -106,6 +107,11 @@ def is_folder(ino: Ino) -> bool:
 def split_special(ino: Ino) -> tuple[Special, int]:
     """(kind, number)."""
     return Special((ino >> _KIND_SHIFT) & 3), ino & ((1 << _KIND_SHIFT) - 1)
+
+
+def is_shard(ino: Ino) -> bool:
+    """Whether it is a shard's own folder."""
+    return not is_special(ino) and not is_folder(ino) and not split_shard(ino)[1]
 
 
 def split_folder(ino: Ino) -> int:

@@ -77,6 +77,10 @@ class ShardLayout(Protocol):
         """Where in the shard's folder a record is to be found; "" where it has no folder of its own."""
         ...
 
+    def place(self, record: int, field: int, /) -> str:
+        """Where in the shard's folder a file of a record stands."""
+        ...
+
 
 # A cookie in a folder that mixes several records: position of the record << 20 | its files that were listed.
 _FILE_BITS = 20
@@ -128,6 +132,13 @@ class RecordLayout:
     def path(self, record: int, /) -> str:
         return self._keys.path(record)
 
+    def place(self, record: int, field: int, /) -> str:
+        name = self._records.files(record)[field].name
+        if self._records.shard.nested:  # a folder in the record's may have taken its name
+            beside = self._beside(record).files
+            name = next((n for n, *place in beside if place == [record, field]), name)
+        return _joined(self.path(record), name)
+
     def _children(self, folder: int, start: int) -> Iterator[Item]:
         return self._keys.children(folder, start)
 
@@ -175,6 +186,10 @@ class FlatLayout(RecordLayout):
 
     def path(self, record: int, /) -> str:
         return super().path(record).rpartition("/")[0]
+
+    def place(self, record: int, field: int, /) -> str:
+        key = file_name(self._records.shard.key(record).rpartition("/")[2])
+        return _joined(self.path(record), _among_all(self._records, record, key)[field])
 
     def _children(self, folder: int, start: int) -> Iterator[Item]:
         for cookie, key, record, _ in self._keys.children(folder, start >> _FILE_BITS):
@@ -255,6 +270,11 @@ class FieldLayout:
     def path(self, record: int, /) -> str:
         return ""  # a record is in no single place
 
+    def place(self, record: int, field: int, /) -> str:
+        column = self._columns.index(self._records.files(record)[field].column)
+        names = (name for name, number in self._files(column, record) if number == field)
+        return _joined(self._names[column], next(names))
+
     def _root(self) -> Iterator[Item]:
         for column, name in enumerate(self._names):
             yield Item(column + 1, name, INNER + column)
@@ -320,6 +340,10 @@ def _is_taken(records: Records, record: int, name: str) -> bool:
         return any(file.name == name for file in records.files(other))
     except ShardfsError:
         return False
+
+
+def _joined(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name
 
 
 def _above(folder: str) -> str:

@@ -7,7 +7,7 @@ import json
 from dataclasses import fields
 from functools import lru_cache
 from itertools import count, islice
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from shardfs.blob import Blob, stored_at
 from shardfs.errors import Corrupt, ShardfsError, TooLarge, Unreadable, located
@@ -17,7 +17,7 @@ from shardfs.tree.layouts import MAX_FILES, FieldLayout, FlatLayout, NamedFile, 
 from shardfs.tree.listing import Listing, Recorder
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from shardfs.model import Field, File, Kind, Shard, ShardRef
     from shardfs.options import Options
@@ -75,6 +75,14 @@ def _legal_names(files: tuple[tuple[str, str, bool], ...]) -> tuple[str, ...]:
             for stem, extension, given in files
         )
     )
+
+
+class ShownField(NamedTuple):
+    """A field of a record, and the files that show it: their names in the record's folder, and what is in them."""
+
+    field: Field
+    names: Sequence[str]
+    files: Sequence[File]
 
 
 class OpenShard:
@@ -173,7 +181,7 @@ class OpenShard:
             for file in files
         ]
 
-    def _shown(self, fields: Sequence[Field]) -> Sequence[tuple[Field, Sequence[File]]]:
+    def _shown(self, fields: Iterable[Field]) -> Sequence[tuple[Field, Sequence[File]]]:
         """Those of the fields of a record that are to be shown, and the files that show them."""
         shown = [
             (field, self._presenter.files((field,)))
@@ -185,17 +193,24 @@ class OpenShard:
             raise TooLarge(f"has {found} files, more than {limit} can be shown")
         return shown
 
+    def record(self, record: int, only: Collection[str] = ()) -> list[ShownField]:
+        """The fields of a record that are shown, in storage order; no others than *only*, if there are any.
+
+        Raises a ShardfsError where it can't be read.
+        """
+        with located(f"record {record}"):
+            shown = self._shown(f for f in self.shard.fields(record) if not only or f.name in only)
+        names = iter(_names(shown))
+        return [ShownField(field, list(islice(names, len(files))), files) for field, files in shown]
+
     def describe(self, record: int) -> bytes:
         """What is known of a record, as JSON."""
-        shown = self._shown(self.shard.fields(record))
-        names = iter(_names(shown))
         what = {
             "shard": self.ref.file or self.ref.name,
             "index": record,
             "key": self.shard.key(record),
             "fields": [
-                _description(field) | {"files": list(islice(names, len(files)))}
-                for field, files in shown
+                _description(shown.field) | {"files": shown.names} for shown in self.record(record)
             ],
         }
         return json.dumps(what, indent=1).encode("ascii") + b"\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import threading
 from bisect import bisect_right
 from collections import OrderedDict
@@ -210,16 +211,28 @@ class ShardSpace(NoLinks):
         """What the index cache knows of the shard's files, or what will tell it."""
         if self._index is None or not (shard.costly and version):
             return None
-        options = self._options
-        look = f"listing {VERSION} {options.raw} {options.block_size} {options.columns}"
-        key = f"{store.url}/{ref.file}\0{version}\0{look}"
-        kept = None if options.rebuild_index else self._index.get(key)
+        key = self._key(ref, store, version, f"listing {VERSION}")
+        kept = None if self._options.rebuild_index else self._index.get(key)
         if kept is not None:
             with contextlib.suppress(Corrupt):  # then it is made anew
                 listing = Listing(kept)
                 if listing.records == len(shard):
                     return listing
         return Recorder(len(shard), partial(self._index.put, key))
+
+    def _key(self, ref: ShardRef, store: Store, version: str, what: str) -> str:
+        """Under what *what* is kept of a shard: it depends on how fields are shown."""
+        options = self._options
+        look = f"{what} {options.raw} {options.block_size} {options.columns}"
+        return f"{store.url}/{ref.file}\0{version}\0{look}"
+
+    def key(self, number: int, what: str) -> str:
+        """Under what *what*, computed of a whole shard, is kept; "" where nothing tells its version. May wait."""
+        dataset, store, index = self._find(number)
+        ref = dataset.shards[index]
+        version, _ = self._pins.pin(number, ref, store)
+        facts = json.dumps(dataset.info(), default=str)  # what a README says of it, too
+        return self._key(ref, store, version, f"{what} {facts}") if version else ""
 
     def close(self) -> None:
         with self._lock:

@@ -10,17 +10,29 @@ from typing import TYPE_CHECKING
 
 from shardfs.errors import AccessDenied, Changed, NoKey, ShardfsError, WouldBlock
 from shardfs.tree import control
-from shardfs.tree.inodes import ROOT, Ino, Special, is_folder, is_special, split_special
+from shardfs.tree.inodes import (
+    ROOT,
+    Ino,
+    Special,
+    is_folder,
+    is_shard,
+    is_special,
+    split_shard,
+    split_special,
+)
 from shardfs.tree.paths import Node, root
+from shardfs.tree.rooms import room_ino
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from shardfs.blob import Blob
     from shardfs.journal import Journal
     from shardfs.tree.control import ControlSpace
     from shardfs.tree.folders import FolderSpace
     from shardfs.tree.nodes import Attr, Listed, Space
+    from shardfs.tree.records import OpenShard
+    from shardfs.tree.rooms import RoomSpace
     from shardfs.tree.shards import ShardSpace
     from shardfs.tree.survey import Survey
 
@@ -48,6 +60,7 @@ class Tree:
         folders: FolderSpace,
         shards: ShardSpace,
         control: ControlSpace,
+        rooms: RoomSpace,
         journal: Journal,
         *,
         survey: Survey,
@@ -57,7 +70,14 @@ class Tree:
         total_size: Callable[[], int],
         on_close: Callable[[], None],
     ) -> None:
-        self._folders, self._shards, self._control = folders, shards, control
+        self._folders, self._shards = folders, shards
+        self._control, self._rooms = control, rooms
+        self._special: dict[Special, Space] = {
+            Special.FILE: folders,
+            Special.LINK: control,
+            Special.CONTROL: control,
+            Special.ROOM: rooms,
+        }
         self._journal = journal
         self.info, self.stats, self.total_size = info, stats, total_size
         self.served, self.survey = served, survey
@@ -70,13 +90,16 @@ class Tree:
 
     def _space(self, ino: Ino) -> Space:
         if is_special(ino):
-            return self._folders if split_special(ino)[0] is Special.FILE else self._control
+            return self._special[split_special(ino)[0]]
         return self._folders if is_folder(ino) else self._shards
 
     def lookup(self, parent: Ino, name: str, /) -> Attr:
         """The node *name* in a folder. Raises NotFound."""
-        if parent == ROOT and name == control.NAME:
-            return self._control.attr(control.control_ino())
+        if name == control.NAME:
+            if parent == ROOT:
+                return self._control.attr(control.control_ino())
+            if is_shard(parent):
+                return self._rooms.attr(room_ino(split_shard(parent)[0]))
         return self._space(parent).lookup(parent, name)
 
     def attr(self, ino: Ino, /) -> Attr:
@@ -107,6 +130,21 @@ class Tree:
 
     def readlink(self, ino: Ino, /) -> str:
         return self._space(ino).readlink(ino)
+
+    # --- by records ---
+
+    def shards(self) -> Iterator[tuple[str, int]]:
+        """(path, number) of all shards, in listing order. Looks into every folder, and into no shard."""
+        return self._folders.shards()
+
+    def shard(self, number: int, /) -> OpenShard:
+        """The inside of a shard. Raises what is wrong with it."""
+        return self._shards.shard(number)
+
+    def records(self, number: int, /) -> int:
+        """How many records a shard has: by an index, else by a look into it, which may wait for a scan."""
+        count = self._shards.ref(number).records
+        return len(self.shard(number).shard) if count is None else count
 
     def note(self, error: ShardfsError, /) -> None:
         """Take down a failure that a user met, unless it is in the nature of things (no such name)."""

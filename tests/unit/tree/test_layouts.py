@@ -73,6 +73,20 @@ def walk(shard: OpenShard, folder: int = SHARD_ROOT, above: str = "") -> Files:
     return files
 
 
+def check_places(shard: OpenShard, shown: Files) -> None:
+    """The files of each record are where their places say, and in no two of them."""
+    places = []
+    for record in range(len(shard.shard)):
+        try:
+            files = shard.files(record)
+        except ShardfsError:
+            continue
+        for field in range(len(files)):
+            places.append(shard.layout.place(record, field))
+            assert shown[places[-1]] == content(shard, record, field)
+    assert len(set(places)) == len(places)
+
+
 def content(shard: OpenShard, record: int, field: int) -> bytes | None:
     if field == DAMAGED:
         with pytest.raises(ShardfsError):
@@ -260,7 +274,9 @@ def test_numbered_records(
     records: list[Record | ShardfsError], layout: Layout, fanout: int
 ) -> None:
     shard = FakeShard(records)
-    shown = walk(opened(shard, layout, fanout))
+    whole = opened(shard, layout, fanout)
+    shown = walk(whole)
+    check_places(whole, shown)
     expected = numbered_values(records, layout, len(shard.columns))
     assert Counter(shown.values()) == Counter(expected)
     assert all(0 < len(part.encode()) <= 255 for path in shown for part in path.split("/"))
@@ -319,15 +335,20 @@ def record_model(shard: MemberShard) -> dict[str, bytes]:
 
 @given(member_shards())
 def test_nested_keys_a_folder_a_record(shard: MemberShard) -> None:
-    assert walk(opened(shard)) == record_model(shard)
+    whole = opened(shard)
+    shown = walk(whole)
+    assert shown == record_model(shard)
+    check_places(whole, shown)
 
 
 @given(member_shards(), sampled_from(["flat", "field"]))
 def test_nested_keys_in_other_layouts_show_the_same_bytes(
     shard: MemberShard, layout: Layout
 ) -> None:
-    shown = walk(opened(shard, layout))
+    whole = opened(shard, layout)
+    shown = walk(whole)
     assert Counter(shown.values()) == Counter(record_model(shard).values())
+    check_places(whole, shown)
 
 
 @given(member_shards(), sampled_from(LAYOUTS), tuples(integers(0, 6), integers(0, 6)))

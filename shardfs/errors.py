@@ -16,7 +16,10 @@
     +-- IsAFolder (EISDIR)
     +-- NotALink (EINVAL)
     +-- Unexpected (EIO)       an exception that nobody thought of: a fault of shardfs itself
-    +-- UsageError (EINVAL)    what the user asked for cannot be done; only the command line sees it
+    +-- UsageError (EINVAL)    what the user asked for cannot be done; before anything is read
+
+All are OSErrors, as programs in Python expect; a name that is not there is a FileNotFoundError too, what is refused a
+PermissionError, and what can't be done a ValueError.
 
 WouldBlock stands apart: it is no failure but the answer to "only if it costs no waiting".
 """
@@ -24,10 +27,9 @@ WouldBlock stands apart: it is no failure but the answer to "only if it costs no
 from __future__ import annotations
 
 import errno
-from json import JSONDecodeError
 
 
-class ShardfsError(Exception):
+class ShardfsError(OSError):
     """A failure with a message for people and an errno for programs.
 
     ``places`` says where it happened, outermost first; each layer that knows more adds its own part. ``told``: the user
@@ -100,19 +102,19 @@ class OutsideSource(ShardfsError):
     """A name in the data leads out of the source."""
 
 
-class NoKey(ShardfsError):
+class NoKey(ShardfsError, PermissionError):
     """Encrypted data without the right key."""
 
     errno = errno.EACCES
 
 
-class AccessDenied(ShardfsError):
+class AccessDenied(ShardfsError, PermissionError):
     """The source refuses to show it."""
 
     errno = errno.EACCES
 
 
-class NotFound(ShardfsError):
+class NotFound(ShardfsError, FileNotFoundError):
     """Nothing has that name."""
 
     errno = errno.ENOENT
@@ -140,7 +142,7 @@ class Unexpected(ShardfsError):
     """An exception that nobody thought of: a fault of shardfs itself, to be reported."""
 
 
-class UsageError(ShardfsError):
+class UsageError(ShardfsError, ValueError):
     """What the user asked for cannot be done; the message says what to do instead."""
 
     errno = errno.EINVAL
@@ -169,22 +171,3 @@ class located:
             error.at(self._place)
         elif isinstance(error, Exception):  # for the guard at the edge, which reports it
             error.__dict__.setdefault("places", []).insert(0, self._place)
-
-
-def json_fault(error: ValueError | RecursionError) -> str:
-    """What is wrong with a text that Python's parser of JSON refused, in words for a user."""
-    if isinstance(error, RecursionError):
-        return "is JSON that is nested too deeply to be read"
-    if isinstance(error, UnicodeDecodeError):
-        return f"is no JSON: {utf8_fault(error)}"
-    if isinstance(error, JSONDecodeError):
-        return f"is no JSON: line {error.lineno}, column {error.colno} is not as it must be"
-    if "digits" in str(error):  # as Python calls its limit for the text of a number
-        return "is JSON with a number of too many digits"
-    return "is no JSON"
-
-
-def utf8_fault(error: UnicodeError) -> str:
-    """Where a text is not what it should be, in words for a user."""
-    at = f" at byte {error.start}" if isinstance(error, UnicodeDecodeError) else ""
-    return f"is no UTF-8 text{at}"

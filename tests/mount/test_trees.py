@@ -69,8 +69,8 @@ def in_folder(folder: Path) -> dict[str, str]:
 def test_a_mount_shows_the_tree(shardfs: Runner, words: list[str], options: dict[str, Any]) -> None:
     shardfs.place_source(SOURCE)
     shardfs.mount(*words)
-    tree = shardfs_package.open(str(SOURCE), disk_cache=False, **options)
-    expected = in_tree(tree.root)
+    dataset = shardfs_package.open(SOURCE, disk_cache=False, **options)
+    expected = in_tree(dataset.tree.root)
     assert len(expected) > 60
     assert in_folder(shardfs.place) == expected
 

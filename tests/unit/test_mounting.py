@@ -27,14 +27,14 @@ PLAIN = DATA / "litdata" / "plain_dict"
 
 
 def test_the_python_side(tmp_path: Path) -> None:
-    tree = shardfs.open(str(PLAIN), cache_dir=tmp_path)
+    tree = shardfs.open(str(PLAIN), cache_dir=tmp_path).tree
     assert bytes((tree.root / "chunk-0-0/000000/caption.txt").read()).startswith(b"A red bicycle")
-    flat = shardfs.open(str(PLAIN), layout="flat", disk_cache=False)
+    flat = shardfs.open(str(PLAIN), layout="flat", disk_cache=False).tree
     assert bytes((flat.root / "chunk-0-0/000000.caption.txt").read()).startswith(b"A red bicycle")
 
 
 def test_two_trees_are_apart() -> None:
-    first, second = (shardfs.open(str(PLAIN), disk_cache=False) for _ in range(2))
+    first, second = (shardfs.open(str(PLAIN), disk_cache=False).tree for _ in range(2))
     list((first.root / "chunk-0-0").children())
     first.close()
     assert (second.root / "chunk-0-0/000000/caption.txt").size > 0

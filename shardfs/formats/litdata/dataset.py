@@ -26,7 +26,6 @@ from shardfs.formats.litdata.index import (
     parse_index,
 )
 from shardfs.formats.shared.jsontext import parse
-from shardfs.formats.shared.shortage import whole_or_told
 from shardfs.model import ShardRef
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ class LitDataset:
     format = LitData.name
 
     def __init__(self, store: Store, index: Index, services: Services) -> None:
-        self._store, self._index, self._services = store, index, services
+        self._store, self._index = store, index
         self._opener = ChunkOpener(index.config, services)
         self._block_size = services.options.block_size
         there = {entry.path: entry for entry in store.list()}
@@ -129,12 +128,7 @@ class LitDataset:
             blob = self._store.open(file)
         except NotFound as error:
             raise Unreadable(f"{INDEX} tells of it, but it is missing") from error
-        config = self._index.config
-        # Of a chunk that is compressed as a whole, the index tells how many bytes come out.
-        size = None if config.compression and not config.level else chunk.size
-        return whole_or_told(
-            lambda: self._opener.open(blob, chunk), blob, size, file, self._services.report
-        )
+        return self._opener.open(blob, chunk)
 
     def owns(self, path: str, /) -> bool:
         return path in self._owned or _LEFTOVER.fullmatch(path) is not None

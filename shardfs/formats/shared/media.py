@@ -7,8 +7,10 @@ Columns `file_name` and `*_file_name` hold the path of a file below the table's 
 from __future__ import annotations
 
 import json
+import re
 from functools import lru_cache
 from itertools import accumulate
+from posixpath import normpath
 from typing import TYPE_CHECKING
 
 from shardfs.blob import Beside, Broken, Concat, may_wait, read_all
@@ -49,6 +51,7 @@ _MEDIA = {
 }
 _MEDIA_OF = {suffix: media for media, suffixes in _MEDIA.items() for suffix in suffixes.split()}
 _OTHER = "file"
+_DRIVE = re.compile("[A-Za-z]:/")
 # Records that are asked for a file, to see what media it is. A guess.
 _ASKED = 10
 # Files that are held open at a time, those of all records together.
@@ -92,7 +95,7 @@ def _media_of(shard: Shard, columns: Iterable[str]) -> str:
         except Corrupt:
             continue
         for name in names:
-            media = _MEDIA_OF.get(split_extension(name or "")[1].lower())
+            media = _MEDIA_OF.get(split_extension(base_name(name or ""))[1].lower())
             if media is not None:
                 return media
     return _OTHER
@@ -120,6 +123,20 @@ def _is_list(field: Field) -> bool:
     return isinstance(field.kind, (Plain, Rendered)) and field.kind.suffix == ".json"
 
 
+def inner_path(name: str) -> str | None:
+    """The path of the file that a table calls *name*, as Windows may have written it; None where that leads outside."""
+    path = name.replace("\\", "/")
+    if "://" in path or "\0" in path or path.startswith("/") or _DRIVE.match(path):
+        return None
+    path = normpath(path)
+    return None if path.split("/", 1)[0] == ".." else path
+
+
+def base_name(name: str) -> str:
+    """The last part of the path that a table calls *name*."""
+    return name.replace("\\", "/").rpartition("/")[2]
+
+
 class Folder:
     """A folder of a store, from which files are shown."""
 
@@ -130,18 +147,26 @@ class Folder:
 
     def find(self, name: str) -> Entry:
         """The file *name*. Raises Corrupt, OutsideSource."""
-        parts = safe_parts(name)
-        if parts is None:
+        path = inner_path(name)
+        if path is None:
             raise OutsideSource(f"{name!r} leads out of the folder")
         if not may_wait():
             raise WouldBlock
-        try:
-            entry = self._store.stat("/".join([self._path, *parts]).lstrip("/"))
-        except (NotFound, NotAFolder) as error:
-            raise Corrupt(f"{name!r} is not there") from error
+        entry = self._stat(path)
+        if entry is None and "\\" in name:  # a file name may have one
+            literal = safe_parts(name)
+            entry = self._stat("/".join(literal)) if literal else None
+        if entry is None:
+            raise Corrupt(f"{name!r} is not there")
         if entry.is_dir or entry.problem:
             raise Corrupt(f"{name!r} is {entry.problem or 'a folder'}")
         return entry
+
+    def _stat(self, path: str) -> Entry | None:
+        try:
+            return self._store.stat(f"{self._path}/{path}".lstrip("/"))
+        except (NotFound, NotAFolder):
+            return None
 
     def _open_now(self, entry: Entry) -> Blob:
         if not may_wait():
@@ -246,8 +271,8 @@ class MediaShard:
     def _one(self, column: str, name: str) -> Field:
         blob = self._file(name)
         if isinstance(blob, Broken):
-            return Field(column, Plain(split_extension(name)[1]), blob)
-        return Field(column, Encoded(hint=name), blob)
+            return Field(column, Plain(split_extension(base_name(name))[1]), blob)
+        return Field(column, Encoded(hint=base_name(name)), blob)
 
     def _several(self, column: str, names: Sequence[str | None]) -> Field:
         blobs = [self._file(name) if name else None for name in names]
@@ -257,7 +282,7 @@ class MediaShard:
             None if part is None else (at, part.size())
             for at, part in zip(ends, parts, strict=False)
         ]
-        suffixes = {split_extension(name or "")[1] for name in names}
+        suffixes = {split_extension(base_name(name or ""))[1] for name in names}
         hint = f"x{suffixes.pop()}" if len(suffixes) == 1 else ""
         content = Concat([part for part in parts if part is not None])
         return Field(column, Items(Encoded(hint=hint), tuple(spans)), content)

@@ -41,6 +41,40 @@ def test_files_stand_in_place_of_their_names() -> None:
     assert (len(shard), shard.key(1), shard.find("000001")) == (2, "000001", 1)
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("sub\\c.png", PNG),
+        (".\\sub\\\\c.png", PNG),
+        ("./sub/../a b.jpg", JPEG),
+        ("sub\\..\\a b.jpg", JPEG),
+        ("sub//./c.png", PNG),
+        ("odd\\name.png", PNG),
+        ("SUB\\c.png", Corrupt),
+        ("a%20b.jpg", Corrupt),
+        ("sub", Corrupt),
+        (".", Corrupt),
+        ("\\", OutsideSource),
+        ("..\\c.png", OutsideSource),
+        ("sub\\..\\..\\c.png", OutsideSource),
+        ("C:\\sub\\c.png", OutsideSource),
+        ("\\\\host\\c.png", OutsideSource),
+        ("/sub/c.png", OutsideSource),
+        ("http://host/c.png", OutsideSource),
+        ("a\0b", OutsideSource),
+    ],
+)
+def test_paths_are_taken_as_any_system_writes_them(name: str, content: object) -> None:
+    beside = BESIDE | {"odd\\name.png": PNG}
+    shard = open_shard("metadata.jsonl", lines({"file_name": name}), beside=beside)
+    (field,) = shard.fields(0)
+    if isinstance(content, type):
+        with pytest.raises(content):
+            field.data.read(0, 1)
+    else:
+        assert bytes(read_all(field.data)) == content
+
+
 def test_columns_are_named_after_what_they_hold() -> None:
     row = {"file_name": "d.wav", "mask_file_name": "sub/c.png", "left_file_names": ["a b.jpg"]}
     shard = open_shard("metadata.jsonl", lines(row), beside=BESIDE)

@@ -79,6 +79,7 @@ class Owners:
     def __init__(self, owners: Iterable[Owner] = ()) -> None:
         self._here: list[Owner] = []
         self._inside: dict[str, list[Owner]] = {}
+        self._shards: set[str] | None = None
         for owner in owners:
             # By the next folder on their way, since a split may take from thousands.
             place = self._inside.setdefault(owner.above[0], []) if owner.above else self._here
@@ -86,7 +87,12 @@ class Owners:
 
     def own(self, name: str) -> bool:
         """Whether one of them owns the file *name* of the folder."""
-        return any(owner.dataset.owns(owner.path + name) for owner in self._here)
+        if self._shards is None:  # splits may be thousands, each with a dataset of its own
+            own = (owner.dataset for owner in self._here if not owner.path)
+            self._shards = {ref.file for dataset in own for ref in dataset.shards}
+        return name in self._shards or any(
+            owner.dataset.owns(owner.path + name) for owner in self._here
+        )
 
     def inside(self, name: str) -> list[Owner]:
         """Those of which the paths begin in the folder *name* of this one or below."""

@@ -110,8 +110,12 @@ class Walk:
             one = listing.by_name.get(part)
             found = () if one is None else (one,)
         else:
-            near = listing.beginning(_MAGIC.split(part, maxsplit=1)[0])
+            head = _MAGIC.split(part, maxsplit=1)[0]
+            near = listing.beginning(head)
             self._count(len(near))
+            if part[len(head)] == "*" and not has_magic(tail := part[len(head) + 1 :]):
+                least = len(head) + len(tail)  # by far the most patterns
+                return [e for e in near if e.name.endswith(tail) and len(e.name) >= least]
             fits = _pattern(part).match
             return [entry for entry in near if fits(entry.name)]
         self._count(len(found))

@@ -32,7 +32,7 @@ _MAX_ALIASES, _MAX_MERGED, _MAX_ITEMS = 1000, 10_000, 500_000
 
 _FRONT = re.compile(r"\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*\r?$", re.DOTALL | re.MULTILINE)
 # About as many as there are: some of these may stand in quoted text.
-_ALIAS = re.compile(r"(?:^|[\s,\[{:-])\*[^\s,\]}*]", re.MULTILINE)
+_ALIAS = re.compile(r"(?:^|[\s,\[{])\*[^\s,\]}*]", re.MULTILINE)
 _BAD_IN_NAMES = re.compile(r"[<>:/\\|?*]")
 # Keys of a config that say nothing of how files are read.
 _OWN = frozenset({"config_name", "data_files", "data_dir", "default", "description", "version"})

@@ -168,7 +168,8 @@ def test_what_anchors_multiply_is_bounded() -> None:
 def test_thousands_of_configs_cost_little() -> None:
     count = 1000
     readme = "".join(
-        f"- config_name: c{n}\n  data_files:\n  - {{split: train, path: 'data/c{n}-*.csv'}}\n"
+        f"- config_name: c{n}\n  data_files:\n  - {{split: train, "
+        f"path: ['data/c{n}-*.csv', data/c{n}-*.csv, '*/c{n}-?.csv']}}\n"
         f"  - {{split: test, path: [test/c{n}.csv, 'c{n}/*/x.csv']}}\n"
         for n in range(count)
     )

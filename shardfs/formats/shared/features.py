@@ -121,7 +121,8 @@ def _leaf(field: ArrowField, feature: Mapping[str, Any]) -> Form | None:
         return Stored(Scalar(dtype))
     reader = text_reader(field)
     if reader is not None:
-        return Stored(Rendered(".txt", _line(reader), field.extension or kind.name.lower()))
+        logical = "number" if kind is Type.INT else field.extension or kind.name.lower()
+        return Stored(Rendered(".txt", _line(reader), logical))
     return Stored(Encoded()) if kind in BINARIES else None
 
 

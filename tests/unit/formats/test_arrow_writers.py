@@ -15,6 +15,7 @@ from shardfs.formats.arrow.shard import TableShard
 from shardfs.formats.shared.arrow.flatbuffer import Table
 from shardfs.formats.shared.arrow.type_names import schema_info
 from shardfs.formats.shared.arrow.types import parse_schema
+from shardfs.views.values import json_value
 from tests import DATA
 from tests.arrow_files import encoded, files, opened, shown, values
 from tests.arrow_made import (
@@ -300,6 +301,8 @@ def test_integers_of_polars_have_128_bits(order: int, e: str, signed: bool) -> N
     data = stream([integer("v", 128, signed=signed)], [batch(body)], order)
     assert values(data) == [number]
     assert files(data, 0) == {"v.txt": f"{number}\n".encode()}
+    (field,) = TableShard(opened(data), dict, FakeServices()).fields(0)
+    assert json_value(field, lambda _: None) == number
 
 
 def test_truth_values_that_are_bytes() -> None:

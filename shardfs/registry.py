@@ -168,7 +168,6 @@ CODECS = (
     Row("gz", "gzip:Gzip", suffixes=(".gz",)),
     Row("bz2", "bzip2:Bzip2", suffixes=(".bz2",)),
     Row("xz", "xz:Xz", suffixes=(".xz",)),
-    Row("lzma", "xz:Xz", suffixes=(".xz",)),
     Row("lz4", "lz4:Lz4", suffixes=(".lz4",)),
     Row("br", "brotli:Brotli", suffixes=(".br",)),
     Row("snappy", "snappy:Snappy", suffixes=(".snappy",)),

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from shardfs.blob import Blob
 
 _READ = 128 << 10
-# Enough that a call's own cost does not count.
-_STEP = 64 << 10
 # The beginning of a stream that is looked at: what xz has before its first data, at most.
 _HEAD = 12 + 1024
 
@@ -41,37 +39,45 @@ class Members:
         self,
         blob: Blob,
         begin: Callable[[bytes], tuple[Decompressor, bytes]],
-        single_from: int | None = None,
+        *,
+        step: int,
     ) -> None:
-        """*begin* has the first bytes of a stream, and gives those that its decompressor shall have instead."""
-        self.step, self._begin = _STEP, begin
-        self._source = Source(blob, single_from)
+        """*begin* has the first bytes of a stream, and gives those that its decompressor shall have instead.
+
+        Always *step* bytes are made together, whatever the size of targets: so many are lost where damage is met.
+        """
+        self.step, self._begin = step, begin
+        self._source = Source(blob)
         self._stream: Decompressor | None = None
-        self._input = b""
+        self._input, self._output = b"", memoryview(b"")
 
     @property
     def last(self) -> int:
-        return self._source.last
+        return 0  # the library makes no more than it is asked for, so that the size of parts is no matter
 
     def readinto1(self, target: memoryview, /) -> int:
-        while target:
-            if self._stream is None or self._stream.eof:
-                if not self._next(self._stream):
-                    break
-                continue
-            if self._stream.needs_input and not self._input:
+        while not self._output:
+            if (self._stream is None or self._stream.eof) and not self._next(self._stream):
+                return 0
+            self._output = self._make()
+        count = min(len(target), len(self._output))
+        target[:count], self._output = self._output[:count], self._output[count:]
+        return count
+
+    def _make(self) -> memoryview:
+        """The next *step* bytes of a stream, fewer at its end."""
+        stream, made = self._stream, bytearray()
+        while stream is not None and len(made) < self.step and not stream.eof:
+            if stream.needs_input and not self._input:
                 self._input = self._source.read(_READ)
                 if not self._input:
                     raise EOFError("the data ends inside a compressed stream")
             data, self._input = self._input, b""
             try:
-                output = self._stream.decompress(data, min(len(target), self.step))
+                made += stream.decompress(data, self.step - len(made))
             except MemoryError as error:
                 raise Unreadable("no memory for what the data look back over") from error
-            if output:
-                target[: len(output)] = output
-                return len(output)
-        return 0
+        return memoryview(made)
 
     def _next(self, before: Decompressor | None) -> bool:
         """Go on to the stream behind the one *before*, if there is one."""

@@ -6,7 +6,7 @@ import struct
 import zlib
 from bisect import bisect_left
 
-MAGIC = b"\xfd7zXZ\0"
+_MAGIC = b"\xfd7zXZ\0"
 _START = 12
 """Bytes of a stream's header, behind which its first block begins."""
 
@@ -20,6 +20,11 @@ _ALONE = struct.Struct("<I")
 _CRC = struct.Struct("<I")
 
 
+def is_xz(head: bytes) -> bool:
+    """Whether *head* is, or may become, the beginning of an .xz file."""
+    return head[: len(_MAGIC)] == _MAGIC[: len(head)]
+
+
 def limited(head: bytes, most: int) -> tuple[bytes, int | None]:
     """*head*, the beginning of a stream, with a dictionary that holds *most* bytes, if it says a larger one.
 
@@ -27,7 +32,7 @@ def limited(head: bytes, most: int) -> tuple[bytes, int | None]:
     short the data are.
     """
     code = bisect_left(_SIZES_BY_CODE, min(most, _SIZES_BY_CODE[-1]))
-    if not head.startswith(MAGIC):
+    if not is_xz(head):
         return _limited_alone(head, code)
     length = 4 * (head[_START] + 1) if len(head) > _START and head[_START] else 0
     block = bytearray(head[_START : _START + length])

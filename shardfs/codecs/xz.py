@@ -7,19 +7,21 @@ from typing import TYPE_CHECKING, ClassVar
 
 from shardfs.codecs._careful import Careful
 from shardfs.codecs._members import Members
-from shardfs.codecs._xz_windows import MAGIC, limited
+from shardfs.codecs._xz_windows import is_xz, limited
 from shardfs.errors import TooLarge, Unsupported
 
 if TYPE_CHECKING:
     from shardfs.blob import Blob
     from shardfs.codecs import Stream
 
+# Enough that a call's own cost does not count.
+_STEP = 64 << 10
 # liblzma's word for LZMA_OPTIONS_ERROR, by which the module does not tell it from damage.
 _NOT_KNOWN = "unsupported options"
 
 
 class Xz:
-    """The codecs `xz` and `lzma`."""
+    """The codec `xz`."""
 
     damage: ClassVar[tuple[type[Exception], ...]] = (lzma.LZMAError, EOFError)
 
@@ -27,10 +29,10 @@ class Xz:
     def stream(blob: Blob, most: int) -> Stream:
         def begin(head: bytes) -> tuple[_Decompressor, bytes]:
             head, said = limited(head, most)
-            form = lzma.FORMAT_XZ if head.startswith(MAGIC) else lzma.FORMAT_ALONE
+            form = lzma.FORMAT_XZ if is_xz(head) else lzma.FORMAT_ALONE
             return _Decompressor(form, most, said), head
 
-        return Careful(lambda single: Members(blob, begin, single), Xz.damage)
+        return Careful(lambda _: Members(blob, begin, step=_STEP), Xz.damage)
 
     @staticmethod
     def content_size(blob: Blob) -> int | None:

@@ -22,6 +22,9 @@ _MAGIC = (
         for block in (b"1AY&SY", b"\x17rE8P\x90")
     ),
     (b"\x04\x22\x4d\x18", "lz4"),
+    (b"\x02\x21\x4c\x18", "lz4"),  # lz4 -l
+    # Before zstd 1.0: they can't be read, and the codec says so.
+    *((bytes([first]) + b"\xb5\x2f\xfd", "zstd") for first in (0x1E, *range(0x22, 0x28))),
 )
 _HEAD = 16
 # Frames to be skipped, in zstd (RFC 8878, 3.1.2) and LZ4 alike: pzstd puts one first.

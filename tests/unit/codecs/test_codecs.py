@@ -6,7 +6,6 @@ import bz2
 import gzip
 import lzma
 import random
-from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -30,7 +29,6 @@ COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "gz": gzip.compress,
     "bz2": bz2.compress,
     "xz": lzma.compress,
-    "lzma": partial(lzma.compress, format=lzma.FORMAT_ALONE),
     "lz4": lambda data: bytes(pa.Codec("lz4").compress(data)),
     "br": lambda data: bytes(pa.Codec("brotli").compress(data)),
     "snappy": lambda data: bytes(pa.Codec("snappy").compress(data)),

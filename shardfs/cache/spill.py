@@ -89,9 +89,7 @@ class Spill:
             raise NoRoom("the disk cache is closed")
         try:
             with self._room.reserved(len(data)):
-                rest = data
-                while rest:
-                    rest = rest[os.write(self._descriptor, rest) :]
+                self._write(data)
         except OSError as error:
             self.discard()
             raise NoRoom(f"{self._aside}: {error.strerror}") from error
@@ -109,14 +107,19 @@ class Spill:
     def finish(self) -> None:
         """Keep what was written as the whole content. It can be read on, even where keeping it fails."""
         with contextlib.suppress(OSError):
-            seal = self._sums.seal(self._digest)
-            while seal:
-                seal = seal[os.write(self._descriptor, seal) :]
+            self._write(memoryview(self._sums.seal(self._digest)))
             # A name that outlives a power failure must not stand for bytes that do not.
             os.fdatasync(self._descriptor)
             os.replace(self._aside, self._place)
             self._whole = open_sealed(self._place, self._digest)
         self.discard()
+
+    def _write(self, data: memoryview) -> None:
+        # Not where the descriptor stands: a process that was forked from this one has the same.
+        at, rest = self.size, data
+        while rest:
+            count = os.pwrite(self._descriptor, rest, at)
+            at, rest = at + count, rest[count:]
 
     def discard(self) -> None:
         """Leave no file that is not whole. What was written can be read on."""

@@ -153,14 +153,14 @@ def test_a_file_larger_than_the_limit_has_no_room(spills: Spills, tmp_path: Path
 def test_a_full_disk(spills: Spills, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spill = spills.create("key")
     spill.append(memoryview(b"content"))
-    write = os.write
+    write = os.pwrite
 
-    def fill(descriptor: int, data: Any) -> int:
+    def fill(descriptor: int, data: Any, at: int) -> int:
         if len(data) < 100:
             raise OSError(errno.ENOSPC, "No space left on device")
-        return write(descriptor, data[:100])
+        return write(descriptor, data[:100], at)
 
-    monkeypatch.setattr(os, "write", fill)
+    monkeypatch.setattr(os, "pwrite", fill)
     with pytest.raises(NoRoom, match="No space left"):
         spill.append(memoryview(bytes(250)))
     assert files(tmp_path) == []
@@ -215,3 +215,19 @@ def test_without_waiting_what_is_not_in_the_page_cache_would_block(
     monkeypatch.setattr(os, "preadv", elsewhere)
     with no_wait(), pytest.raises(WouldBlock):
         spill.read(0, 3)
+
+
+def test_a_forked_process_does_no_harm(spills: Spills) -> None:
+    """Both go on with the same content, each for itself, in one file."""
+    spill = spills.create("key")
+    spill.append(memoryview(b"0123"))
+    child = os.fork()
+    if not child:
+        spill.append(memoryview(b"4567"))
+        os._exit(0)
+    os.waitpid(child, 0)
+    spill.append(memoryview(b"4567"))
+    spill.append(memoryview(b"89"))
+    assert bytes(spill.read(0, 10)) == b"0123456789"
+    spill.finish()
+    assert kept(spills, "key") == b"0123456789"

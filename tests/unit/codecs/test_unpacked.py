@@ -226,17 +226,17 @@ def test_without_room_on_disk_one_word_is_said(tmp_path: Path) -> None:
 
 
 def test_a_disk_that_fills_up_on_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    written, write = 0, os.write
+    written, write = 0, os.pwrite
 
-    def fill(descriptor: int, data: Any) -> int:
+    def fill(descriptor: int, data: Any, at: int) -> int:
         nonlocal written
         written += len(data)
         if written > 300_000:
             raise OSError(errno.ENOSPC, "No space left on device")
-        return write(descriptor, data)
+        return write(descriptor, data, at)
 
     shop = Shop(tmp_path, bz2.compress(CONTENT), "bz2")
-    monkeypatch.setattr(os, "write", fill)
+    monkeypatch.setattr(os, "pwrite", fill)
     blob = shop.unpack()
     with ThreadPoolExecutor(4) as pool:
         for start, data in pool.map(

@@ -46,7 +46,7 @@ class Shop:
         self.options = Options(cache_dir=folder, memory_limit=memory_limit, **options)
         self.codec = codec
         self.blob = Bytes(stored) if isinstance(stored, bytes) else stored
-        self.store = MemoryStore({})
+        self.store = MemoryStore({"d/file": b""})
         self.store.open = lambda path: self.blob  # type: ignore[method-assign]
         self.store.stat = lambda path: self.entry  # type: ignore[method-assign]
         self.entry = Entry("d/file", self.blob.size(), 1, "v1")

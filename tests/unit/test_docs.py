@@ -22,3 +22,15 @@ def test_the_picture_of_the_architecture_is_what_is_enforced() -> None:
     whole, formats = enforced_layers()
     assert [line.split("  ")[0] for line in picture.splitlines()] == whole
     assert f"`{formats[0]}` stand side by side over `formats/{formats[1]}`" in text
+
+
+def test_every_test_that_the_promises_name_is_there() -> None:
+    text = (PROJECT / "docs" / "security.md").read_text()
+    named = re.findall(r"`([\w/]+\.py)::(\w+)`", text)
+    assert len(named) > 30
+    lacking = [
+        f"{file}::{test}"
+        for file, test in named
+        if f"def {test}(" not in (PROJECT / "tests" / file).read_text()
+    ]
+    assert not lacking

@@ -157,7 +157,7 @@ class Made:
 
 
 def made(schema: list[dict[int, Any]], groups: list[tuple[int, list[Made]]], **said: Any) -> bytes:
-    """A file of row groups, each of so many rows. *said* overrules the footer: *rows*."""
+    """A file of row groups, each of so many rows. *said* overrules the footer: *rows*, *writer*."""
     parts, at, metadata = [b"PAR1"], 4, []
     for rows, chunks in groups:
         columns = []
@@ -169,5 +169,7 @@ def made(schema: list[dict[int, Any]], groups: list[tuple[int, list[Made]]], **s
             at += len(chunk.pages)
         metadata.append({1: columns, 2: at, 3: rows})
     total = said.get("rows", sum(rows for rows, _ in groups))
-    footer = thrift.struct({1: I32(2), 2: schema, 3: total, 4: metadata, 6: b"by hand"})
+    footer = thrift.struct(
+        {1: I32(2), 2: schema, 3: total, 4: metadata, 6: said.get("writer", b"by hand")}
+    )
     return b"".join([*parts, footer, struct.pack("<I", len(footer)), b"PAR1"])

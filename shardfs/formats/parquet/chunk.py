@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -109,12 +109,14 @@ class Source:
     Attributes:
         pages: those that were looked at last.
         remember: keeps what a function computes of the file, under the name of what it is.
+        packs_all: whether all pages of compressed columns are, even those that deny it.
     """
 
     file: Blob
     services: Services
     pages: Recent[Page]
     remember: Callable[[str, Callable[[], bytes]], Blob]
+    packs_all: bool = False
 
 
 class Chunk:
@@ -183,6 +185,8 @@ class Chunk:
     def _open_page(self, at: int) -> Page:
         source, place = self._source, self.place
         header = read_header(source.file, at, place.limit)
+        if source.packs_all:
+            header = replace(header, compressed=True)
         return Page(source.file, header, place.codec, self.leaf, self._dictionary, source.services)
 
     def _dictionary(self) -> Plain | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from contextlib import suppress
 from functools import partial
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 SUFFIXES = suffixes_of("parquet")
 
 _VERSION = "parquet footer 1"
+# Writers that say of compressed pages of version 2 that they are not; where nothing is saved, no size tells it.
+_DENIES = re.compile(rb"parquet-cpp version [01]\.")
 # Footers that are remembered: those of thousands of row groups, which take a second and more to pass over.
 _WORTH = 4 << 20
 # Row groups, and pages beyond one for each column, that are found again. Guesses: readers go in order.
@@ -69,7 +72,8 @@ class ParquetShard(NumberedKeys):
         recent = 2 * self._width + _RECENT_PAGES
         self._groups: Recent[tuple[ChunkPlace, ...]] = Recent(_RECENT_GROUPS)
         self._chunks: Recent[Chunk] = Recent(recent)
-        self._source = Source(file, services, Recent(recent), remember)
+        packs_all = _DENIES.match(said.binary(6, b"")) is not None
+        self._source = Source(file, services, Recent(recent), remember, packs_all)
         rows = said.number(3, len(self))
         if rows != len(self):
             fault = Corrupt(f"says it has {rows} rows, but its row groups have {len(self)}")

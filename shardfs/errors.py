@@ -27,6 +27,7 @@ WouldBlock stands apart: it is no failure but the answer to "only if it costs no
 from __future__ import annotations
 
 import errno
+from json import JSONDecodeError
 
 
 class ShardfsError(OSError):
@@ -171,3 +172,22 @@ class located:
             error.at(self._place)
         elif isinstance(error, Exception):  # for the guard at the edge, which reports it
             error.__dict__.setdefault("places", []).insert(0, self._place)
+
+
+def json_fault(error: ValueError | RecursionError) -> str:
+    """What is wrong with a text that Python's parser of JSON refused, in words for a user."""
+    if isinstance(error, RecursionError):
+        return "is JSON that is nested too deeply to be read"
+    if isinstance(error, UnicodeDecodeError):
+        return f"is no JSON: {utf8_fault(error)}"
+    if isinstance(error, JSONDecodeError):
+        return f"is no JSON: line {error.lineno}, column {error.colno} is not as it must be"
+    if "digits" in str(error):  # as Python calls its limit for the text of a number
+        return "is JSON with a number of too many digits"
+    return "is no JSON"
+
+
+def utf8_fault(error: UnicodeError) -> str:
+    """Where a text is not what it should be, in words for a user."""
+    at = f" at byte {error.start}" if isinstance(error, UnicodeDecodeError) else ""
+    return f"is no UTF-8 text{at}"

@@ -59,7 +59,11 @@ def _serve(request: MountRequest, messages: console.Log, ready: Callable[[], Non
     try:
         from shardfs import fuse
     except ImportError as error:  # of pyfuse3, or by pyfuse3 of libfuse3.so
-        raise MissingPackage(f"mounting needs pyfuse3 and libfuse3: {error}") from error
+        is_missing = isinstance(error, ModuleNotFoundError)
+        lack = f"{error.name} is not installed" if is_missing else "libfuse3 can't be loaded"
+        raise MissingPackage(
+            f"mounting needs pyfuse3 and libfuse3: {lack} (docs: README, Install)"
+        ) from error
     from shardfs.mounting import open_tree
 
     place = mount_table.locate(request.mount_point)

@@ -54,7 +54,7 @@ def mount(tree: Tree, mountpoint: Path, settings: MountOptions, ready: Callable[
                 operations = Operations(tree, settings, loop)
                 pyfuse3.init(operations, str(mountpoint), _fuse_options(settings))
             except RuntimeError as error:
-                raise refusal(str(mountpoint), words() or str(error)) from error
+                raise refusal(str(mountpoint), words()) from error
         try:
             trio.run(_serve, mountpoint, settings, ready, loop.ended)
         finally:

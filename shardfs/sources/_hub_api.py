@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from huggingface_hub import constants
 
-from shardfs.errors import Unreadable
+from shardfs.errors import Unreadable, json_fault
 from shardfs.names import from_bytes, to_bytes
 from shardfs.sources._values import is_path, size_of, time_ns
 from shardfs.stores import Entry
@@ -164,7 +164,7 @@ def _json(body: bytes, place: Place) -> Any:
     try:
         return json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise Unreadable(f"{place.url}: the Hub's answer can't be read ({error})") from None
+        raise Unreadable(f"{place.url}: the Hub's answer {json_fault(error)}") from None
 
 
 def _entry(item: Mapping[str, Any], place: Place, mtime_ns: int) -> Entry | None:

@@ -100,7 +100,10 @@ def _file_system(url: str, options: Options) -> tuple[AbstractFileSystem, str]:
         )
     except ImportError as error:
         extra = _EXTRAS.get(scheme)
-        cure = f"pip install 'shardfs[{extra}]'" if extra else str(error)
+        package = (
+            f"'shardfs[{extra}]'" if extra else error.name or f"what fsspec needs for {scheme}"
+        )
+        cure = f"pip install {package}"
         raise MissingPackage(f"{scheme}:// needs a driver: {cure}") from error
     except ValueError:
         raise UsageError(f"{without_secrets(url)}: shardfs reads no {scheme}:// sources") from None
@@ -272,10 +275,19 @@ def _named(name: str) -> Iterator[None]:
         raise Unreadable(f"{name}: {_words(error)}") from None
 
 
+# Failures of a driver that were not meant for anybody.
+_SLIPS = (TypeError, AttributeError, LookupError, AssertionError, NotImplementedError)
+
+
 def _words(error: Exception) -> str:
     """What an error says, without what may sign a URL."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    kind = type(error)
+    if isinstance(error, _SLIPS):
+        return f"its driver failed ({kind.__name__})"
     text = re.sub(r"\?\S*", "", re.sub(r"//[^/\s]*@", "//", " ".join(str(error).split())))
-    return text[:_LONGEST_WORD] or type(error).__name__
+    return text[:_LONGEST_WORD] or f"its driver failed ({kind.__name__})"
 
 
 def _entry(path: str, info: Mapping[str, Any]) -> Entry:

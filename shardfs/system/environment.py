@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import shutil
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from shardfs.options import MountOptions
 
 _DEVICE = "/dev/fuse"
+_FUSE = os.makedev(10, 229)  # <linux/miscdevice.h>
 _FUSE_CONF = Path("/etc/fuse.conf")
 
 
@@ -34,9 +36,17 @@ def check(settings: MountOptions) -> None:
 
 
 def check_device(device: str) -> None:
-    """Whether the FUSE device can be opened; raises UsageError."""
+    """Whether the FUSE device is one and can be opened; raises UsageError."""
     try:
+        there = os.stat(device)
+        if not (stat.S_ISCHR(there.st_mode) and there.st_rdev == _FUSE):
+            raise UsageError(
+                f"{device} is no FUSE device; as root, remove it and make it by `mknod -m 666 {device} c 10 229`"
+                f" (or start the container with --device {device} --cap-add SYS_ADMIN)"
+            )
         os.close(os.open(device, os.O_RDWR | os.O_CLOEXEC))
+    except UsageError:
+        raise
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENODEV, errno.ENXIO):
             cure = "load it with `modprobe fuse`; in a container, start that with"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from shardfs.blob import Blob
 
 # Part of the key of every listing: to be counted up when names or sizes of files come out otherwise than before.
-VERSION = 2
+VERSION = 3
 
 _COUNTS = struct.Struct("<II")
 

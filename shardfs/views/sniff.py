@@ -12,7 +12,8 @@ import re
 from typing import TYPE_CHECKING
 
 from shardfs.names import split_extension
-from shardfs.views.signatures import HEAD, MEDIA, signature
+from shardfs.views.media import MEDIA
+from shardfs.views.signatures import HEAD, signature
 
 if TYPE_CHECKING:
     from shardfs.blob import Blob

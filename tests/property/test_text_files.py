@@ -21,7 +21,8 @@ from shardfs.formats.shared.json_values import NESTED, NUMBER
 from shardfs.formats.text import rows as _rows
 from shardfs.formats.text.csv_rows import CsvRows, cells, unquoted
 from shardfs.formats.text.json_items import Items
-from shardfs.formats.text.line_rows import AllLines, FilledLines
+from shardfs.formats.text.json_lines import JsonLines
+from shardfs.formats.text.line_rows import AllLines
 from tests.text_files import open_shard, records
 
 if TYPE_CHECKING:
@@ -59,11 +60,38 @@ def test_lines_of_text_are_those_of_universal_newlines(text: str, places: list[i
     assert rows(AllLines(), data, places) == [line.encode() for line in expected]
 
 
-@given(st.text(st.sampled_from("{}1 \t\r\n\u2028")), cuts)
+@given(st.text(st.sampled_from("ab1 \t\r\n\u2028")), cuts)
 def test_lines_of_json_are_those_that_are_not_blank(text: str, places: list[int]) -> None:
-    found = rows(FilledLines(), text.encode(), places)
+    found = rows(JsonLines(), text.encode(), places)
     expected = [line.strip(" \t\r") for line in text.split("\n") if line.strip(" \t\r")]
     assert [row.decode().strip(" \t\r\n") for row in found] == expected
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(st.sampled_from('a}{[]",:\\\n ')),
+    lambda inside: (
+        st.lists(inside, max_size=3) | st.dictionaries(st.text(max_size=3), inside, max_size=3)
+    ),
+    max_leaves=8,
+)
+PRINTED = st.tuples(
+    st.dictionaries(st.text(max_size=3), JSON, max_size=3),
+    st.sampled_from([None, 0, 1, "\t"]),
+    st.sampled_from(["\n", "\r\n", " \n\n", "", " "]),
+)
+
+
+@given(st.lists(PRINTED, min_size=1, max_size=6), cuts)
+def test_objects_are_found_however_they_are_printed(
+    printed: list[tuple[dict[str, Any], Any, str]], places: list[int]
+) -> None:
+    texts = [json.dumps(value, indent=indent) + end for value, indent, end in printed]
+    data = "".join(texts).encode()
+    assert rows(JsonLines(), data, places) == [text.encode() for text in texts]
+    shard = open_shard("t.jsonl", data)
+    assert [json.loads(shard.row(index)[1]) for index in range(len(shard))] == [  # type: ignore[attr-defined]
+        value for value, _, _ in printed
+    ]
 
 
 @given(st.text(st.sampled_from('a",\r\n'), max_size=30), cuts)
@@ -99,7 +127,7 @@ def test_tables_by_the_csv_module_come_back(table: list[list[str]], quoting: Any
     ]
 
 
-FINDERS: list[Callable[[], Finder]] = [FilledLines, AllLines, partial(CsvRows, b","), Items]
+FINDERS: list[Callable[[], Finder]] = [JsonLines, AllLines, partial(CsvRows, b","), Items]
 
 
 @given(st.text(st.sampled_from('a1",[]{}\r\n '), max_size=60), st.sampled_from(FINDERS))

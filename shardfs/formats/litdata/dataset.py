@@ -26,6 +26,7 @@ from shardfs.formats.litdata.index import (
     parse_index,
 )
 from shardfs.formats.shared.jsontext import parse
+from shardfs.formats.shared.shortage import whole_or_told
 from shardfs.model import ShardRef
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class LitDataset:
     format = LitData.name
 
     def __init__(self, store: Store, index: Index, services: Services) -> None:
-        self._store, self._index = store, index
+        self._store, self._index, self._services = store, index, services
         self._opener = ChunkOpener(index.config, services)
         self._block_size = services.options.block_size
         there = {entry.path: entry for entry in store.list()}
@@ -128,7 +129,12 @@ class LitDataset:
             blob = self._store.open(file)
         except NotFound as error:
             raise Unreadable(f"{INDEX} tells of it, but it is missing") from error
-        return self._opener.open(blob, chunk)
+        config = self._index.config
+        # Of a chunk that is compressed as a whole, the index tells how many bytes come out.
+        size = None if config.compression and not config.level else chunk.size
+        return whole_or_told(
+            lambda: self._opener.open(blob, chunk), blob, size, file, self._services.report
+        )
 
     def owns(self, path: str, /) -> bool:
         return path in self._owned or _LEFTOVER.fullmatch(path) is not None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Any
 
-from shardfs.errors import Corrupt
+from shardfs.errors import Corrupt, utf8_fault
 from shardfs.formats.shared.jsontext import compact, parse
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class _Cursor:
         try:
             return str(self.take(self.number("I")), "utf-8")
         except UnicodeDecodeError as error:
-            raise Corrupt(f"a json leaf with text that is no UTF-8 ({error})") from error
+            raise Corrupt(f"a text of a json leaf {utf8_fault(error)}") from error
 
     def texts(self) -> list[str]:
         return [self.text() for _ in range(self.number("I"))]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from shardfs.errors import Corrupt, Unsupported
+from shardfs.errors import Corrupt, Unsupported, located
 from shardfs.formats.shared.jsontext import checked, member, optional, parse, shown
 
 if TYPE_CHECKING:
@@ -31,19 +31,20 @@ def leaf_names(spec: str) -> tuple[str, ...]:
         Corrupt: it is no such specification.
         Unsupported: it has another version.
     """
-    whole = checked(parse(spec), list, "data_spec")
-    if len(whole) != 2:
-        raise Corrupt(f"data_spec has {len(whole)} parts instead of 2")
-    protocol, root = whole
-    if protocol != _PROTOCOL:
-        raise Unsupported(f"data_spec has version {shown(protocol)}; only {_PROTOCOL} can be read")
-    return tuple(".".join(path) if path else SINGLE for path in _leaves(root, ()))
+    with located("data_spec"):
+        whole = checked(parse(spec), list, "the whole")
+        if len(whole) != 2:
+            raise Corrupt(f"has {len(whole)} parts instead of 2")
+        protocol, root = whole
+        if protocol != _PROTOCOL:
+            raise Unsupported(f"has version {shown(protocol)}; only {_PROTOCOL} can be read")
+        return tuple(".".join(path) if path else SINGLE for path in _leaves(root, ()))
 
 
 def _leaves(node: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    node = checked(node, dict, "a node of data_spec")
+    node = checked(node, dict, "a node")
     if len(path) > _MAX_DEPTH:
-        raise Corrupt("data_spec is nested too deeply")
+        raise Corrupt("is nested too deeply")
     kind = optional(node, "type", str)
     if kind is None:
         yield path
@@ -62,7 +63,7 @@ def _keys(node: dict[str, Any], kind: str, count: int) -> Sequence[str]:
         context = parse(context)
     if isinstance(context, dict):  # defaultdict
         context = context.get("dict_context")
-    keys = checked(context, list, "the context of a mapping in data_spec")
+    keys = checked(context, list, "the context of a mapping")
     if len(keys) != count:
-        raise Corrupt(f"data_spec has {len(keys)} keys for {count} values")
+        raise Corrupt(f"has {len(keys)} keys for {count} values")
     return [key if isinstance(key, str) else json.dumps(key) for key in keys]

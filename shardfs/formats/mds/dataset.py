@@ -29,6 +29,7 @@ from shardfs.formats.mds.index import (
 from shardfs.formats.mds.shard import MdsShard
 from shardfs.formats.mds.text import TextShard, objects, separated
 from shardfs.formats.shared.jsontext import parse
+from shardfs.formats.shared.shortage import whole_or_told
 from shardfs.model import ShardRef
 
 if TYPE_CHECKING:
@@ -124,6 +125,16 @@ class MdsDataset:
         info = self._infos[index]
         if info.unsupported:
             raise Unsupported(f"{INDEX}: shard {index} {info.unsupported}")
+        file = self._choice(info.data)
+        return whole_or_told(
+            lambda: self._shard(info),
+            self._stored(file),
+            file.bytes,
+            file.name,
+            self._services.report,
+        )
+
+    def _shard(self, info: ShardInfo) -> Shard:
         data, costly = self._open(info, info.data), self._choice(info.data) is not info.data.raw
         if info.meta is None:
             return MdsShard(data, info.columns, samples=info.samples, costly=costly)
@@ -137,18 +148,23 @@ class MdsDataset:
     def _open(self, info: ShardInfo, part: Part) -> Blob:
         """The uncompressed bytes of a file."""
         file = self._choice(part)
+        blob = self._stored(file)
+        if file is part.raw:
+            return blob
+        with located(file.name):
+            if info.compression not in CODECS:
+                raise Unsupported(f"has the unknown compression {info.compression!r}")
+            return self._services.inflate(blob, info.compression, part.raw.bytes)
+
+    def _stored(self, file: StoredFile) -> Blob:
+        """The bytes of a file."""
         with located(file.name):
             if file.path is None:
                 raise OutsideSource(f"{INDEX} names it, but it leads outside of the source")
             try:
-                blob = self._store.open(file.path)
+                return self._store.open(file.path)
             except (NotFound, NotAFolder, IsAFolder) as error:
                 raise Corrupt(f"{INDEX} names it, but it is not there") from error
-            if file is part.raw:
-                return blob
-            if info.compression not in CODECS:
-                raise Unsupported(f"has the unknown compression {info.compression!r}")
-            return self._services.inflate(blob, info.compression, part.raw.bytes)
 
     def owns(self, path: str, /) -> bool:
         leftover = path.endswith(".tmp") and _folder(path) in self._folders

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from shardfs.blob import Broken, Slice, read_all
-from shardfs.errors import Corrupt
+from shardfs.errors import Corrupt, json_fault
 from shardfs.formats.shared.json_values import kind_of, members, space_end
 from shardfs.formats.shared.offsets import OffsetTable
 from shardfs.model import Field, Kind, NumberedKeys, Plain
@@ -115,7 +115,7 @@ def split_object(newline: bytes, line: bytes) -> list[Cell]:
     try:
         found, end = members(text)
     except (ValueError, RecursionError) as error:
-        raise Corrupt(f"is no JSON object ({error})") from error
+        raise Corrupt(json_fault(error)) from error
     if space_end(text, end) != len(text):
         raise Corrupt(f"is no JSON object (more behind it at byte {end})")
     return [Cell(name, _kind(text[begin]), begin, end) for name, begin, end in found]

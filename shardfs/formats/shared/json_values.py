@@ -12,7 +12,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from shardfs.errors import Corrupt, TooLarge
+from shardfs.errors import Corrupt, TooLarge, utf8_fault
 from shardfs.formats.shared.jsontext import compact, parse
 from shardfs.formats.shared.offsets import MAX_ITEMS
 from shardfs.model import Kind, Rendered
@@ -116,7 +116,9 @@ def _text(token: memoryview) -> bytes:
         # Half a surrogate pair, which JSON can hold and UTF-8 can't, becomes the escape that it was.
         return loaded(token).encode("utf-8", "backslashreplace")
     except ValueError as error:
-        raise Corrupt(f"is no UTF-8 text ({error})") from error
+        if isinstance(error, UnicodeError):
+            raise Corrupt(utf8_fault(error)) from error
+        raise Corrupt("is no JSON string") from error
 
 
 def _number(token: memoryview) -> bytes:
@@ -137,7 +139,7 @@ def _nested(token: memoryview) -> bytes:
     try:
         return compact(parse(str(token, "utf-8")))
     except UnicodeDecodeError as error:
-        raise Corrupt(f"is no UTF-8 text ({error})") from error
+        raise Corrupt(utf8_fault(error)) from error
 
 
 STRING = Rendered(".txt", _text, "str")

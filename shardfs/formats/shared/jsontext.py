@@ -6,7 +6,7 @@ import json
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from shardfs.errors import Corrupt
+from shardfs.errors import Corrupt, json_fault
 from shardfs.placeholders import HEAD, placeholder
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def parse(text: bytes | str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         content = text.encode("utf-8", "replace") if isinstance(text, str) else text
-        raise Corrupt(placeholder(content[:HEAD]) or f"is no JSON ({error})") from error
+        raise Corrupt(placeholder(content[:HEAD]) or json_fault(error)) from error
 
 
 def parse_object(text: bytes | str) -> dict[str, Any]:
@@ -79,7 +79,10 @@ def compact(value: object) -> bytes:
     try:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_base64)
     except (ValueError, RecursionError) as error:
-        raise Corrupt(f"can't be shown as JSON ({error})") from error
+        what = (
+            "is nested too deeply" if isinstance(error, RecursionError) else "has too long a number"
+        )
+        raise Corrupt(f"{what} to be shown as JSON") from error
     # Half a surrogate pair, which JSON can hold and UTF-8 can't, becomes the escape that it was.
     return text.encode("utf-8", "backslashreplace") + b"\n"
 

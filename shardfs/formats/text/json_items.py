@@ -35,6 +35,8 @@ class Items:
 
     def __init__(self) -> None:
         self.fault = ""
+        self.end = -1
+        """Where the array ended, -1 while it goes on."""
         self._state = _State.BEFORE
         self._item = _Item()
         self._bad = 0
@@ -61,6 +63,8 @@ class Items:
             else:
                 starts.append(at + place)
                 place = self._pass(text, place)
+            if self._state is _State.ENDED and self.end < 0:
+                self.end = at + place
         return starts
 
     def finish(self) -> tuple[int, Finder] | None:

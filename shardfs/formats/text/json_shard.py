@@ -9,7 +9,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from shardfs.blob import Slice
-from shardfs.errors import Corrupt, TooLarge
+from shardfs.errors import Corrupt, TooLarge, json_fault
 from shardfs.formats.shared.json_values import (
     MAX_PARSED,
     STRING,
@@ -20,8 +20,10 @@ from shardfs.formats.shared.json_values import (
     value_end,
 )
 from shardfs.formats.text.files import RowShard, TextFile
+from shardfs.formats.text.json_field import items_of, place_of
 from shardfs.formats.text.json_items import Items
-from shardfs.formats.text.line_rows import FilledLines, WholeText
+from shardfs.formats.text.json_lines import JsonLines
+from shardfs.formats.text.line_rows import WholeText
 from shardfs.formats.text.rows import before_damage
 from shardfs.model import Field, NumberedKeys, Plain
 
@@ -80,7 +82,7 @@ class JsonShard(RowShard):
         try:
             found, end = values(text)
         except (ValueError, RecursionError) as error:
-            raise Corrupt(f"at byte {begin}: is no JSON ({error})") from error
+            raise Corrupt(f"at byte {begin}: {json_fault(error)}") from error
         if not _BEHIND.fullmatch(text, end):
             raise Corrupt(f"at byte {begin + end}: more behind the JSON value")
         return list(fields_of(found, text, self._blob, begin, is_text=_is_utf8(data)))
@@ -154,10 +156,11 @@ class ColumnsShard(NumberedKeys):
         """Do nothing: nothing but a blob is held."""
 
 
-def table_of(text: str) -> list[tuple[str, list[Member]]] | None:
+def table_of(text: str, *, loose: bool = False) -> list[tuple[str, list[Member]]] | None:
     """The columns of a table that the document *text* is; None where it is none.
 
-    Every member of the document must be an object with the members `"0"`, `"1"` and so on.
+    Every member of the document must be an object with the members `"0"`, `"1"` and so on; where that is *loose*,
+    with the same ones, or a list of as many items.
     """
     try:
         columns, end = members(text, space_end(text, 0))
@@ -165,15 +168,33 @@ def table_of(text: str) -> list[tuple[str, list[Member]]] | None:
             return None
         table = []
         for name, begin, _ in columns:
-            if text[begin] != "{":
+            if text[begin] != "{" and not (loose and text[begin] == "["):
                 return None
-            table.append((name, members(text, begin, limit=MAX_PARSED)[0]))
+            table.append((name, _cells(text, begin)))
     except (ValueError, RecursionError, TooLarge):
         return None
-    keys = [str(row) for row in range(len(table[0][1]))]
+    count = len(table[0][1])
+    keys = [row.name for row in table[0][1]] if loose else [str(row) for row in range(count)]
     if not keys or any([row.name for row in rows] != keys for _, rows in table):
         return None
     return table
+
+
+def _cells(text: str, at: int) -> list[Member]:
+    """The values in the object or array at *at*, by name or by number. Raises ValueError, RecursionError, TooLarge."""
+    if text[at] == "{":
+        return members(text, at, limit=MAX_PARSED)[0]
+    found: list[Member] = []
+    at = space_end(text, at + 1)
+    while text[at] != "]":
+        end = value_end(text, at)
+        found.append(Member(str(len(found)), at, end))
+        at = space_end(text, end)
+        if text[at : at + 1] == ",":
+            at = space_end(text, at + 1)
+        elif text[at : at + 1] != "]":
+            raise ValueError(f"no end of the array at byte {at}")
+    return found
 
 
 def shape_of(blob: Blob, begin: int, *, lines: bool) -> Shape:
@@ -217,13 +238,33 @@ def _line_end(blob: Blob, at: int, limit: int) -> int:
     return -1
 
 
+def _are_several(blob: Blob, begin: int) -> bool:
+    """Whether another object follows on the one that the text begins with, if that is not very long."""
+    text = before_damage(blob, begin, MAX_PARSED).decode("latin-1")
+    try:
+        end = value_end(text, space_end(text, 0))
+    except (ValueError, RecursionError):
+        return False
+    return text.startswith("{", space_end(text, end))
+
+
+def _are_by_line(data: bytes) -> bool:
+    """Whether the values that *data* begins with are one a line."""
+    lines = data.count(b"\n")
+    return abs(len(JsonLines().feed(data, 0)) - lines) <= 1 + lines // 10
+
+
 def open_json(file: TextFile, *, lines: bool) -> Shard:
     """The records of a file; *lines*: it is called JSON Lines."""
     blob, begin = file.blob, file.begin
+    field = file.declared.text("field", "")
+    if field:
+        return open_field(file, field)
     shape = shape_of(blob, begin, lines=lines)
-    if shape is Shape.LINES:
-        text = file.text(FilledLines, begin=begin, fields=_FIELDS)
-        return JsonShard(text, file.rows(text, "lines", by_line=True))
+    if shape is Shape.LINES or (shape is Shape.OBJECT and _are_several(blob, begin)):
+        text = file.text(JsonLines, begin=begin, fields=_FIELDS)
+        by_line = _are_by_line(before_damage(blob, begin, _STEP))
+        return JsonShard(text, file.rows(text, "values", by_line=by_line))
     if shape is Shape.ARRAY:
         first = _filled(blob, begin)
         text = file.text(Items, begin=first[0] + 1 if first else begin, fields=_FIELDS)
@@ -234,3 +275,21 @@ def open_json(file: TextFile, *, lines: bool) -> Shard:
         return ColumnsShard(blob, begin, data.decode("latin-1"), table)
     text = file.text(WholeText, begin=begin, fields=_FIELDS)
     return JsonShard(text, file.rows(text, "document", by_line=False))
+
+
+def open_field(file: TextFile, field: str) -> Shard:
+    """The records in the member *field* of the document that a file is."""
+    blob = file.blob
+    place = place_of(blob, file.begin, field)
+    if bytes(blob.read(place, 1)) == b"[":
+        text = items_of(file.text(Items, begin=place, fields=_FIELDS), place)
+        return JsonShard(text, file.rows(text, f"items of {field}", by_line=False))
+    data = before_damage(blob, place, MAX_PARSED + 1).decode("latin-1")
+    try:
+        end = value_end(data, 0)
+    except (ValueError, RecursionError) as error:
+        raise Corrupt(f"the field {field[:99]!r} is no JSON, or larger than 4 MiB") from error
+    table = table_of(data[:end], loose=True)
+    if table is None:
+        raise Corrupt(f"the field {field[:99]!r} holds neither a list of records nor columns")
+    return ColumnsShard(blob, place, data[:end], table)

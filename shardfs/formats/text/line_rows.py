@@ -12,34 +12,11 @@ if TYPE_CHECKING:
 
 # White space of JSON (RFC 8259, 2).
 _FILLED = re.compile(rb"[^ \t\r\n]")
-_BREAK = re.compile(rb"\n[ \t\r\n]*")
 _LF = re.compile(rb"\n")
 _ANY_END = re.compile(rb"\r\n?|\n")
 # An empty line, with the end of the one before it.
 _EMPTY_LINE = re.compile(rb"(?:\r\n|\r(?!\n)|\n){2}")
 _LAST_END = re.compile(rb"(?:\r\n|\r|\n)\Z")
-
-
-class FilledLines:
-    """Lines that end in LF and are not blank, as in JSON Lines; white space before them is not theirs."""
-
-    def __init__(self) -> None:
-        self.between, self.fault = True, ""
-
-    def feed(self, data: bytes, at: int, /) -> Sequence[int]:
-        begin = 0
-        starts: list[int] = []
-        if self.between:
-            first = _FILLED.search(data)
-            if first is None:
-                return starts
-            begin = first.start()
-            starts.append(at + begin)
-        starts += [at + match.end() for match in _BREAK.finditer(data, begin)]
-        return _without_open(self, starts, at + len(data))
-
-    def finish(self) -> tuple[int, Finder] | None:
-        return None
 
 
 class AllLines:
@@ -134,7 +111,7 @@ def paragraph_size(text: bytes) -> int:
     return end.start() if end else len(text)
 
 
-def _without_open(finder: FilledLines | AllLines, starts: list[int], end: int) -> Sequence[int]:
+def _without_open(finder: AllLines, starts: list[int], end: int) -> Sequence[int]:
     """*starts* less a row at the *end* of the data, of which it is not known yet whether it comes."""
     finder.between = bool(starts) and starts[-1] == end
     if finder.between:

@@ -67,7 +67,10 @@ class Finder(Protocol):
         ...
 
     def feed(self, data: bytes, at: int, /) -> Sequence[int]:
-        """The offsets of the rows that begin in *data*, which lies at *at*."""
+        """The offsets of the rows that begin in *data*, which lies at *at*, or did before, if only *data* shows it.
+
+        Without data, nothing more comes for now.
+        """
         ...
 
     def finish(self) -> tuple[int, Finder] | None:
@@ -235,6 +238,7 @@ class Scan:
         self.count += len(starts)
 
     def _finish(self) -> bool:
+        self._flush()
         again = self._finder.finish()
         if self._finder.fault:
             return self._break(self._finder.fault)
@@ -245,8 +249,13 @@ class Scan:
         self._next_mark = 0  # the row before, of which the end can't be found, ends at a mark
         return False
 
+    def _flush(self) -> None:
+        """Take what the finder held back."""
+        self._take(self._finder.feed(b"", self.end)[: self._text.limit - self.count])
+
     def _break(self, fault: str) -> bool:
         """End with a row that can't be read."""
+        self._flush()
         self.fault = fault
         if self._finder.between:
             self._next_mark = 0  # it is found by its mark, since there is nothing to find
@@ -336,11 +345,14 @@ class Rows:
         if last == first + 1:
             return Window(first, [begin], end)
         finder, starts, at = self._text.finder(), array("Q"), begin
-        # All begin in front of where the next mark may be, but some only what follows tells apart.
-        while len(starts) < last - first and at < end:
-            data = read_exactly(self._text.blob, at, min(end - at, _BETWEEN_MARKS), "rows")
+        # Behind them may be what tells them apart.
+        while len(starts) < last - first and at < known.end:
+            length = min(known.end - at, _BETWEEN_MARKS)
+            data = read_exactly(self._text.blob, at, length, "rows")
             starts.extend(finder.feed(bytes(data), at))
-            at += len(data)
+            at += length
+        if len(starts) < last - first:
+            starts.extend(finder.feed(b"", at))
         if len(starts) < last - first:
             raise Corrupt("is not what the index cache says: use --rebuild-index")
         return Window(first, starts[: last - first], end)

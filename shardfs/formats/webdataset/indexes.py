@@ -232,4 +232,4 @@ def _query(place: str, number: int, limit: int) -> list[tuple[object, object, ob
             connection.execute("PRAGMA trusted_schema = OFF")
             return connection.execute(_MEMBERS, (number, limit)).fetchall()
     except sqlite3.Error as error:
-        raise Corrupt(f"is no index of Energon's ({error})") from error
+        raise Corrupt("is no index of Energon's") from error

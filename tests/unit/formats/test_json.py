@@ -18,9 +18,20 @@ from shardfs.formats.shared.jsontext import (
 )
 
 
-@pytest.mark.parametrize("text", [b"", b"{", b"\xff\xfe\x00", b"[" * 100_000, b"1" * 5000])
-def test_what_is_no_json_is_corrupt(text: bytes) -> None:
-    with pytest.raises(Corrupt, match="is no JSON"):
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b"", "is no JSON: line 1, column 1 is not as it must be"),
+        (b"{", "is no JSON: line 1, column 2 is not as it must be"),
+        (b'{\n "a": x}', "is no JSON: line 2, column 7 is not as it must be"),
+        (b'{"a": "\xff"}', "is no JSON: is no UTF-8 text at byte 7"),
+        (b"\xff\xfe\x00", "is no JSON"),
+        (b"[" * 100_000, "is JSON that is nested too deeply to be read"),
+        (b"1" * 5000, "is JSON with a number of too many digits"),
+    ],
+)
+def test_what_is_no_json_is_corrupt(text: bytes, words: str) -> None:
+    with pytest.raises(Corrupt, match=f"^{words}"):
         parse(text)
 
 
@@ -90,5 +101,5 @@ def test_a_value_that_is_nested_too_deeply_is_corrupt() -> None:
     value: list[Any] = []
     for _ in range(100_000):
         value = [value]
-    with pytest.raises(Corrupt, match="can't be shown"):
+    with pytest.raises(Corrupt, match="is nested too deeply to be shown"):
         compact(value)

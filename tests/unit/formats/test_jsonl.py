@@ -76,7 +76,7 @@ def test_a_bad_line_harms_only_itself(line: bytes) -> None:
     good, bad, last = records(shard)
     assert (good, last) == ({"a.txt": b"1\n"}, {"a.txt": b"2\n"})
     assert isinstance(bad, Corrupt)
-    assert "is no JSON" in str(bad) or "more behind" in str(bad)
+    assert any(word in str(bad) for word in ("is no JSON", "more behind", "nested too deeply"))
 
 
 def test_bytes_that_are_no_text_harm_only_their_field() -> None:

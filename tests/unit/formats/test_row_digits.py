@@ -11,7 +11,7 @@ import pytest
 from shardfs.blob import Bytes
 from shardfs.formats.shared.compressed import Content
 from shardfs.formats.text.csv_rows import CsvRows
-from shardfs.formats.text.line_rows import FilledLines
+from shardfs.formats.text.json_lines import JsonLines
 from shardfs.formats.text.row_digits import foretold
 from shardfs.formats.text.rows import Text
 from tests.fakes import FailingBlob, SlowBlob
@@ -23,7 +23,7 @@ MB = 1 << 20
 
 
 def text(blob: Blob, size: int | None) -> Text:
-    return Text(blob, size, 0, FilledLines, 1 << 30)
+    return Text(blob, size, 0, JsonLines, 1 << 30)
 
 
 def plain(blob: Blob, size: int) -> int | None:

@@ -13,7 +13,8 @@ from shardfs.blob import Bytes, no_wait
 from shardfs.errors import Corrupt, Unreadable, WouldBlock
 from shardfs.formats.text import rows as _rows
 from shardfs.formats.text.csv_rows import CsvRows
-from shardfs.formats.text.line_rows import AllLines, FilledLines
+from shardfs.formats.text.json_lines import JsonLines
+from shardfs.formats.text.line_rows import AllLines
 from shardfs.formats.text.rows import Rows, Table, Text
 from tests.fakes import FailingBlob, SlowBlob
 
@@ -38,7 +39,7 @@ class Kept:
 
 def rows_of(
     blob: Blob,
-    finder: Callable[[], Finder] = FilledLines,
+    finder: Callable[[], Finder] = JsonLines,
     *,
     kept: Kept | None = None,
     size: int | None = None,
@@ -69,7 +70,7 @@ SPANS = list(pairwise(STARTS))
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("size", [len(LINES), None])
-@pytest.mark.parametrize("finder", [FilledLines, AllLines, partial(CsvRows, b",")])
+@pytest.mark.parametrize("finder", [JsonLines, AllLines, partial(CsvRows, b",")])
 def test_every_row_reaches_to_the_next_one(finder: Callable[[], Finder], size: int | None) -> None:
     assert spans(rows_of(Bytes(LINES), finder, size=size)) == SPANS
 

@@ -22,6 +22,14 @@ def test_no_device(tmp_path: Path) -> None:
         environment.check_device(str(tmp_path / "fuse"))
 
 
+def test_what_is_called_fuse_and_is_no_fuse_device_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    (tmp_path / "folder").mkdir()
+    for place in (tmp_path / "file", tmp_path / "folder", "/dev/null"):
+        with pytest.raises(UsageError, match=f"^{place} is no FUSE device; .*mknod .* c 10 229"):
+            environment.check_device(str(place))
+
+
 @pytest.mark.parametrize(
     ("number", "cure"),
     [

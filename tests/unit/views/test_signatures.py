@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from shardfs.views import _containers, signatures
-from shardfs.views.signatures import MEDIA
+from shardfs.views.media import MEDIA
 from tests.unit.views.samples import picture, sniff, zipped
 
 if TYPE_CHECKING:

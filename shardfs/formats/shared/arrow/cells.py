@@ -13,7 +13,7 @@ from operator import and_
 from typing import TYPE_CHECKING, Any
 
 from shardfs.blob import Blob, Bytes, Slice, read_exactly
-from shardfs.errors import Corrupt
+from shardfs.errors import Corrupt, utf8_fault
 from shardfs.formats.shared.arrow.types import BOOL_EXTENSION, TEMPORALS, TEXTS, VIEWS, Type
 from shardfs.formats.shared.column_text import text_reader, wide_integer
 from shardfs.numbers import float_text
@@ -236,7 +236,7 @@ def as_text(data: memoryview) -> str:
     try:
         return str(data, "utf-8")
     except UnicodeDecodeError as error:
-        raise Corrupt(f"a text that is no UTF-8 ({error})") from error
+        raise Corrupt(utf8_fault(error)) from error
 
 
 class Views(Masked):

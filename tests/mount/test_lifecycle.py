@@ -73,7 +73,9 @@ def test_the_daemon_keeps_nothing_of_the_caller(shardfs: Runner) -> None:
     assert os.read(reading, 1) == b""  # nobody holds the other end: BlockingIOError otherwise
     os.close(reading)
     (pid,) = shardfs.daemons(shardfs.place)
-    assert [os.readlink(f"/proc/{pid}/fd/{n}") for n in (0, 1, 2)] == ["/dev/null"] * 3
+    log = str(shardfs.folder / ".local/state/shardfs/shardfs.log")
+    streams = [os.readlink(f"/proc/{pid}/fd/{n}") for n in (0, 1, 2)]
+    assert streams == ["/dev/null", "/dev/null", log]
     assert os.readlink(f"/proc/{pid}/cwd") == "/"
     assert os.getsid(pid) == pid
 
@@ -564,7 +566,11 @@ def test_a_home_that_cannot_be_written(option: str, shardfs: Runner) -> None:
     nowhere = "/proc/nowhere"  # where not even root can make a folder
     shardfs.env.update(HOME=nowhere, XDG_CACHE_HOME=nowhere, XDG_RUNTIME_DIR=nowhere)
     shardfs.env["TMPDIR"] = str(shardfs.folder)
-    shardfs.mount(*filter(None, [option.format(folder=shardfs.folder)]))
+    where = filter(None, [option.format(folder=shardfs.folder)])
+    run = shardfs("mount", shardfs.source, shardfs.place, *where)
+    assert run.returncode == 0
+    assert is_one_line(run.stderr)
+    assert "no log is kept" in run.stderr
     assert (shardfs.place / CAPTION).read_bytes() == WORDS
 
 

@@ -22,6 +22,8 @@ PACKED = {
     "xz": lzma.compress(b"text"),
     "zstd": zstandard.compress(b"text"),
     "lz4": bytes(pa.Codec("lz4").compress(b"text")),
+    "lz4 by lz4 -l": b"\x02\x21\x4c\x18\x05\0\0\0\x40text",
+    "zstd before 1.0": b"\x27\xb5\x2f\xfd" + bytes(12),
     "zstd behind what is skipped": SKIPPED + zstandard.compress(b"text"),
 }
 

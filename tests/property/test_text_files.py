@@ -19,10 +19,11 @@ from shardfs.blob import Bytes
 from shardfs.errors import Corrupt, Unsupported
 from shardfs.formats.shared.json_values import NESTED, NUMBER
 from shardfs.formats.text import rows as _rows
+from shardfs.formats.text.csv_dialect import Dialect, DialectRows
 from shardfs.formats.text.csv_rows import CsvRows, cells, unquoted
 from shardfs.formats.text.json_items import Items
 from shardfs.formats.text.json_lines import JsonLines
-from shardfs.formats.text.line_rows import AllLines
+from shardfs.formats.text.line_rows import AllLines, AllText, Paragraphs
 from tests.text_files import open_shard, records
 
 if TYPE_CHECKING:
@@ -127,7 +128,11 @@ def test_tables_by_the_csv_module_come_back(table: list[list[str]], quoting: Any
     ]
 
 
-FINDERS: list[Callable[[], Finder]] = [JsonLines, AllLines, partial(CsvRows, b","), Items]
+FINDERS: list[Callable[[], Finder]] = [
+    *(JsonLines, AllLines, AllText, Paragraphs, Items, partial(CsvRows, b",")),
+    partial(DialectRows, Dialect(b",", escape=b"1", comment=b"]", spaces=True)),
+    partial(DialectRows, Dialect(b",", quote=b"", blank=True, feeds=True)),
+]
 
 
 @given(st.text(st.sampled_from('a1",[]{}\r\n '), max_size=60), st.sampled_from(FINDERS))

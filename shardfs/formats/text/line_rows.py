@@ -59,13 +59,13 @@ class WholeText:
 
 
 class AllText:
-    """One row, which is all there is."""
+    """One row, which is all there is, be it nothing."""
 
     def __init__(self) -> None:
         self.between, self.fault = True, ""
 
     def feed(self, data: bytes, at: int, /) -> Sequence[int]:
-        if not data or not self.between:
+        if not self.between:
             return []
         self.between = False
         return [at]

@@ -48,6 +48,7 @@ def test_a_line_is_a_part_of_the_file() -> None:
         (b"\n\na\n\n\n", {"sample_by": "paragraph"}, [b"a", b"\n"]),
         (b"\n\n\n\n", {"sample_by": "paragraph"}, []),
         (b"a\r\nb\n\n", {"sample_by": "document"}, [b"a\nb\n\n"]),
+        (b"", {"sample_by": "document"}, [b""]),
         (b"\xef\xbb\xbfa", {}, [b"\xef\xbb\xbfa"]),
         (b"\xef\xbb\xbfa", {"encoding": "utf-8-sig"}, [b"a"]),
         ("\xe9\n".encode("latin-1"), {"encoding": "latin-1"}, ["\xe9".encode()]),

@@ -24,8 +24,9 @@ from shardfs.cli.arguments import (
     mount_options_parser,
 )
 from shardfs.cli.console import LogOptions
-from shardfs.cli.request import mount_request, pick, tree_options
-from shardfs.cli.values import parse_path
+from shardfs.cli.request import mount_request, open_listing, pick, tree_options
+from shardfs.cli.values import parse_count, parse_path
+from shardfs.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,19 +114,35 @@ def _add_reader(commands: Any, name: str, command: object, help: str) -> Parser:
 
 def _add_ls(commands: Any) -> None:
     parser = _add_reader(commands, "ls", _ls, "list a folder of the tree")
-    parser.add_argument("path", metavar="PATH", nargs="?", default="")
+    parser.add_argument("paths", metavar="PATH", nargs="*", help="may hold * ? [] and **")
     parser.add_argument("-l", dest="long", action="store_true", help="with types, sizes and times")
 
 
 def _add_cat(commands: Any) -> None:
     parser = _add_reader(commands, "cat", _cat, "write files of the tree to standard output")
-    parser.add_argument("paths", metavar="PATH", nargs="+")
+    parser.add_argument("paths", metavar="PATH", nargs="*", help="may hold * ? [] and **")
+    parser.add_argument("--jsonl", action="store_true", help="all records as JSON Lines")
+    _add_workers(parser)
+
+
+def _add_workers(parser: Parser) -> None:
+    """What says who works on shards."""
+    group = parser.add_argument_group("who works")
+    group.add_argument(
+        "--jobs", metavar="N", type=checked(parse_count), default=0, help="processes"
+    )
+    group.add_argument("--dask", metavar="ADDRESS", default="", help="a Dask cluster instead")
 
 
 def _add_cp(commands: Any) -> None:
     parser = _add_reader(commands, "cp", _cp, "copy files and whole folders out of the tree")
-    parser.add_argument("paths", metavar="PATH", nargs="+")
+    parser.add_argument("paths", metavar="PATH", nargs="*", help="may hold * ? [] and **")
     parser.add_argument("target", metavar="DEST", type=checked(parse_path))
+    parser.add_argument(
+        "--from-list",
+        metavar="FILE",
+        help="copy the paths in its lines (-: standard input), with their folders",
+    )
     for short in ("-r", "-R", "-a"):  # what it does anyway, for habit
         parser.add_argument(short, action="store_true", help=argparse.SUPPRESS)
 
@@ -177,20 +194,36 @@ def _ls(arguments: argparse.Namespace, _messages: console.Log) -> int:
     from shardfs.cli import browse
 
     options = tree_options(arguments)
-    return browse.ls(arguments.source, arguments.path, options, long=arguments.long)
+    return browse.ls(arguments.source, arguments.paths or [""], options, long=arguments.long)
 
 
 def _cat(arguments: argparse.Namespace, _messages: console.Log) -> int:
     from shardfs.cli import browse
 
-    return browse.cat(arguments.source, arguments.paths, tree_options(arguments))
+    options = tree_options(arguments)
+    if arguments.jsonl:
+        if arguments.paths:
+            raise UsageError("--jsonl writes all records: name no PATH")
+        source = arguments.source
+        return browse.cat_lines(source, options, jobs=arguments.jobs, dask=arguments.dask)
+    if not arguments.paths:
+        raise UsageError("cat: which PATH? (or --jsonl for all records)")
+    return browse.cat(arguments.source, arguments.paths, options)
 
 
 def _cp(arguments: argparse.Namespace, _messages: console.Log) -> int:
     from shardfs.cli import browse
 
     options = tree_options(arguments)
-    return browse.cp(arguments.source, arguments.paths, arguments.target, options)
+    source, paths, target = arguments.source, arguments.paths, arguments.target
+    if arguments.from_list is None:
+        if not paths:
+            raise UsageError("cp: which PATH? (or --from-list FILE)")
+        return browse.cp(source, paths, target, options)
+    if paths:
+        raise UsageError("--from-list says what to copy: name no PATH")
+    with open_listing(arguments.from_list) as listing:
+        return browse.cp_listed(source, listing, target, options)
 
 
 def _info(arguments: argparse.Namespace, _messages: console.Log) -> int:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from shardfs.errors import UsageError
@@ -13,8 +16,7 @@ from shardfs.options import MountOptions, Options
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Callable, Iterable
 
 T = TypeVar("T")
 
@@ -81,6 +83,16 @@ def mount_request(arguments: argparse.Namespace) -> MountRequest:
         settings=settings,
         run=replace(run, foreground=run.foreground or settings.debug),
     )
+
+
+def open_listing(name: str) -> AbstractContextManager[Iterable[bytes]]:
+    """The lines of a file, of standard input for `-`."""
+    if name == "-":
+        return nullcontext(sys.stdin.buffer)
+    try:
+        return Path(name).open("rb")
+    except OSError as error:
+        raise UsageError(f"{name}: {error.strerror}") from error
 
 
 def _first_line(file: Path) -> str:

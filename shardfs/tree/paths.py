@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import posixpath
+from contextlib import suppress
+from fnmatch import fnmatchcase
+from glob import has_magic
 from typing import TYPE_CHECKING
 
 from shardfs.errors import NotAFolder, NotFound
@@ -10,7 +13,7 @@ from shardfs.tree.inodes import ROOT
 from shardfs.tree.nodes import Type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from shardfs.blob import Blob
     from shardfs.tree.nodes import Attr
@@ -105,6 +108,51 @@ class Node:
 
     def _above(self) -> Node:
         return root(self._tree) / posixpath.dirname(self.path)
+
+
+def matching(node: Node, pattern: str) -> Iterator[Node]:
+    """The nodes below *node* that a path with `*`, `?`, `[]` and `**` names, in storage order; `**` is any folders.
+
+    What stands there literally is taken as it is. Raises NotFound where there is nothing.
+    """
+    if has_magic(pattern):
+        try:
+            yield node / pattern
+            return
+        except (NotFound, NotAFolder):
+            pass
+    else:
+        yield node / pattern
+        return
+    found = _matches(node, [part for part in pattern.split("/") if part not in ("", ".")])
+    first = next(found, None)
+    if first is None:
+        raise NotFound(f"{pattern}: nothing there matches")
+    yield first
+    yield from found
+
+
+def _matches(node: Node, parts: Sequence[str]) -> Iterator[Node]:
+    if not parts:
+        yield node
+        return
+    part, rest = parts[0], parts[1:]
+    if part == "**":
+        yield from _matches(node, rest) if rest else ()
+        for child in node.children():
+            if child.is_dir:
+                yield from _matches(child, parts)
+            elif not rest:
+                yield child
+        return
+    if not has_magic(part):
+        if part == ".." or node.is_dir:
+            with suppress(NotFound):
+                yield from _matches(node / part, rest)
+        return
+    for child in node.children() if node.is_dir else ():
+        if fnmatchcase(child.name, part):
+            yield from _matches(child, rest)
 
 
 def root(tree: Tree) -> Node:

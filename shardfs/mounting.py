@@ -240,12 +240,7 @@ def _plant(
         asked = {"requests": served.requests, "bytes_read": served.bytes_read}
         return {**asked, **workshop.stats(), "shards_open": shards.opened}
 
-    def lines(shard: int) -> Blob:
-        path = folders.path_of(shard)
-        what = f"lines {LINES_VERSION} {options.layout} {options.fanout} {path}"
-        codec = RecordLines(partial(shards.shard, shard), path)
-        return workshop.made(codec, f"{path}/{RECORDS}", shards.key(shard, what))
-
+    lines = partial(_record_lines, workshop, folders, shards)
     return Tree(
         folders,
         shards,
@@ -259,6 +254,14 @@ def _plant(
         total_size=lambda: folders.total_size,
         on_close=workshop.close,
     )
+
+
+def _record_lines(workshop: Workshop, folders: FolderSpace, shards: ShardSpace, shard: int) -> Blob:
+    """A shard as JSON Lines, made once for each way of showing it: the lines tell where files stand."""
+    options, path = workshop.options, folders.path_of(shard)
+    what = f"lines {LINES_VERSION} {options.layout} {options.fanout} {path}"
+    codec = RecordLines(partial(shards.shard, shard), path)
+    return workshop.made(codec, f"{path}/{RECORDS}", shards.key(shard, what))
 
 
 def _is_offline() -> bool:

@@ -109,14 +109,10 @@ class ControlSpace:
                     if found is None:
                         raise NotFound(f"by-index/{number}")
                     self._paths.append(found)
-                count = self._count(self._paths[-1][1])
+                count = self._shards.records(self._paths[-1][1])
                 self._ends.append((self._ends[-1] if self._ends else 0) + count)
             at = bisect_right(self._ends, number)
             return *self._paths[at], number - (self._ends[at - 1] if at else 0)
-
-    def _count(self, shard: int) -> int:
-        records = self._shards.ref(shard).records
-        return len(self._shards.shard(shard).shard) if records is None else records
 
     def _content(self, number: int) -> Bytes:
         if number == _ERRORS:

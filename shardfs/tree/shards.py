@@ -133,6 +133,11 @@ class ShardSpace(NoLinks):
         ref, folder = self.ref(number), self._folders[bisect_right(self._firsts, number) - 1]
         return f"{folder}/{ref.file or ref.name}" if folder else ref.file or ref.name
 
+    def records(self, number: int) -> int:
+        """How many records a shard has: by an index, else by a look into it, which may wait for a scan."""
+        count = self.ref(number).records
+        return len(self.shard(number).shard) if count is None else count
+
     def _find(self, number: int) -> tuple[Dataset, Store, int]:
         at = bisect_right(self._firsts, number) - 1
         return *self._datasets[at], number - self._firsts[at]

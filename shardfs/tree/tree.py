@@ -142,9 +142,8 @@ class Tree:
         return self._shards.shard(number)
 
     def records(self, number: int, /) -> int:
-        """How many records a shard has: by an index, else by a look into it, which may wait for a scan."""
-        count = self._shards.ref(number).records
-        return len(self.shard(number).shard) if count is None else count
+        """How many records a shard has; where no index tells, this waits for a scan."""
+        return self._shards.records(number)
 
     def note(self, error: ShardfsError, /) -> None:
         """Take down a failure that a user met, unless it is in the nature of things (no such name)."""

@@ -176,3 +176,16 @@ def test_a_node_of_the_mount_is_not_found_as_one_of_the_tree_is(tmp_path: Path) 
         MountedNode(tmp_path) / "none"
     with pytest.raises(ShardfsError):
         MountedNode(tmp_path).read()
+
+
+@pytest.mark.parametrize("layout", ["record", "flat", "field"])
+def test_the_lines_of_a_shard_lead_to_its_files_on_the_mount(shardfs: Runner, layout: str) -> None:
+    shardfs.mount("--layout", layout)
+    place = shardfs.place / "chunk-0-0" / ".shardfs" / "records.jsonl"
+    lines = place.read_text().splitlines()
+    assert place.stat().st_size == sum(len(line.encode()) + 1 for line in lines)
+    assert len(lines) == 9
+    for row in map(json.loads, lines):
+        image = row["fields"]["image"]
+        assert (shardfs.place / image["file"]).stat().st_size == image["bytes"]
+    assert ".shardfs" not in [entry.name for entry in place.parents[1].iterdir()]

@@ -115,10 +115,13 @@ class Record(Mapping[str, Any]):
         """The record as a line of `records.jsonl` has it: `{"key": ..., "index": ..., "fields": {...}}`."""
         return record_object(self.shard.opened, self.shard.path, self.index, self._only)
 
+    def shown(self) -> Sequence[ShownField]:
+        """Its fields and the files that show them. Raises a ShardfsError where it can't be read."""
+        return self.shard.opened.record(self.index, self._only)
+
     def _known(self) -> dict[str, ShownField]:
         if self._fields is None:
-            shown = self.shard.opened.record(self.index, self._only)
-            self._fields = {each.field.name: each for each in reversed(shown)}
+            self._fields = {each.field.name: each for each in reversed(self.shown())}
         return self._fields
 
     def _media(self, shown: ShownField) -> Callable[[int], Media]:

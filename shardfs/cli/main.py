@@ -63,6 +63,7 @@ def _parser() -> Parser:
     _add_ls(commands)
     _add_cat(commands)
     _add_cp(commands)
+    _add_grep(commands)
     _add_info(commands)
     _add_status(commands)
     _add(commands, "version", _version, "show the versions of shardfs and of what it uses")
@@ -147,6 +148,24 @@ def _add_cp(commands: Any) -> None:
         parser.add_argument(short, action="store_true", help=argparse.SUPPRESS)
 
 
+def _add_grep(commands: Any) -> None:
+    parser = _add(commands, "grep", _grep, "find the records whose text, numbers or JSON match")
+    parser.add_argument("pattern", metavar="PATTERN", help="a regular expression")
+    add_source(parser)
+    parser.add_argument("-F", dest="fixed", action="store_true", help="PATTERN is plain text")
+    parser.add_argument("-i", dest="ignore_case", action="store_true", help="in any case")
+    parser.add_argument("-l", dest="only_paths", action="store_true", help="only paths of records")
+    parser.add_argument(
+        "-c", "--count", action="store_true", help="only how many records match, for each shard"
+    )
+    parser.add_argument(
+        "--field", metavar="F", action="append", default=[], help="only in this field (repeatable)"
+    )
+    _add_workers(parser)
+    add_options(parser, "what is looked at, at which cost", TREE)
+    add_logging(parser)
+
+
 def _add_info(commands: Any) -> None:
     parser = _add_reader(commands, "info", _info, "tell format, schema, shards and counts")
     parser.add_argument(
@@ -224,6 +243,23 @@ def _cp(arguments: argparse.Namespace, _messages: console.Log) -> int:
         raise UsageError("--from-list says what to copy: name no PATH")
     with open_listing(arguments.from_list) as listing:
         return browse.cp_listed(source, listing, target, options)
+
+
+def _grep(arguments: argparse.Namespace, _messages: console.Log) -> int:
+    from shardfs.cli import search
+    from shardfs.work.grep import Wanted
+
+    wanted = Wanted(
+        pattern=arguments.pattern,
+        fixed=arguments.fixed,
+        ignore_case=arguments.ignore_case,
+        fields=frozenset(arguments.field),
+    )
+    shown: search.Shown = "lines"
+    if arguments.count or arguments.only_paths:
+        shown = "counts" if arguments.count else "paths"
+    options, workers = tree_options(arguments), {"jobs": arguments.jobs, "dask": arguments.dask}
+    return search.grep(arguments.source, wanted, options, shown, **workers)
 
 
 def _info(arguments: argparse.Namespace, _messages: console.Log) -> int:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from shardfs.blob import Blob
+    from shardfs.model import File
 
 TEXT, JSON = ".txt", ".json"
 
@@ -53,6 +54,14 @@ def python_value(field: Field, refer: Refer) -> Any:
     Raises a ShardfsError where the field can't be read.
     """
     return _value(field, refer, _READERS_OF_PYTHON)
+
+
+def is_text(field: Field, file: File) -> bool:
+    """Whether *file*, which shows *field*, is text, a number or JSON."""
+    if field.filename is None:
+        return file.extension in (TEXT, JSON)
+    form = _form(field)
+    return form in (TEXT, JSON) or form in _INTEGERS
 
 
 def _value(field: Field, refer: Refer, typed: dict[str, Callable[[str], Any]]) -> Any:

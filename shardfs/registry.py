@@ -120,6 +120,7 @@ FORMATS = (
     Row(
         "jsonl",
         "text.jsonl:Jsonl",
+        parameters=_JSON,
         suffixes=_packed(".jsonl", ".ndjson", ".jsonlines", ".ldjson"),
         proof="text.jsonl:begins_lines",
         text=True,

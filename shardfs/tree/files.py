@@ -5,12 +5,16 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING
 
+from shardfs.errors import Changed, NotFound, located
 from shardfs.names import escape, from_bytes, shorten, split_extension, to_bytes
+from shardfs.placeholders import check_pointer
+from shardfs.tree.hub_rules import is_media
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from shardfs.stores import Entry
+    from shardfs.blob import Blob
+    from shardfs.stores import Entry, Store
 
 
 class Files:
@@ -63,6 +67,20 @@ class Files:
         """Whether the file is in the version of *entry*, as far as that is known."""
         versions = (hash(""), self._versions[position])
         return entry.size == self._sizes[position] and hash(entry.version) in versions
+
+    def open(self, store: Store, position: int) -> Blob:
+        """The file in the folder *store*. Raises Changed where it is another by now, Corrupt where it is none."""
+        name = self.stored_name(position)
+        try:
+            blob = store.open(name)
+        except NotFound as error:
+            raise Changed("is gone since it was mounted: mount again").at(name) from error
+        if blob.size() != self.size(position) or not self.is_still(position, store.stat(name)):
+            raise Changed().at(name)
+        if is_media(name):
+            with located(name):
+                check_pointer(blob)
+        return blob
 
     def find(self, name: str) -> int | None:
         """The position of the file that is called *name* in the tree."""

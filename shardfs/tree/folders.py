@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from shardfs.blob import may_wait
 from shardfs.errors import (
-    Changed,
     IsAFolder,
     NotAFolder,
     NotFound,
@@ -316,7 +315,7 @@ class FolderSpace(NoLinks):
             problem = files.problem(position)
             if problem or folder.store is None:
                 raise Unreadable(f"{name}: {problem}")
-            return _open(folder.store, name, files, position)
+            return files.open(folder.store, position)
 
     def shards(self, number: int = 0) -> Iterator[tuple[str, int]]:
         """(path, number) of all shards in a folder and below, in listing order. Looks into every folder on its way."""
@@ -364,17 +363,6 @@ class FolderSpace(NoLinks):
         if is_special(ino):
             raise NotAFolder(f"node {ino}")
         return split_folder(ino)
-
-
-def _open(store: Store, name: str, files: Files, position: int) -> Blob:
-    """The file at *position* in a folder of *store*. Raises Changed where it is another by now."""
-    try:
-        blob = store.open(name)
-    except NotFound as error:
-        raise Changed("is gone since it was mounted: mount again").at(name) from error
-    if blob.size() != files.size(position) or not files.is_still(position, store.stat(name)):
-        raise Changed().at(name)
-    return blob
 
 
 def _is_shown(store: Store | None, entry: Entry, owners: Owners) -> bool:

@@ -114,6 +114,12 @@ class Split:
         return (self.name,) if alone else (self.config, self.name)
 
 
+def is_media(name: str) -> bool:
+    """Whether a file is called like a picture, a sound, a film or another document that a program shows."""
+    stem, dot, suffix = name.lower().rpartition(".")
+    return bool(stem) and _READER.get(dot + suffix) in _MEDIA
+
+
 def inferred_splits(files: Iterable[str]) -> list[Split]:
     """The splits of the config `default` that *files* fall into by their names, in their order.
 

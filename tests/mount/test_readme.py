@@ -25,6 +25,9 @@ configs:
 - config_name: doc
   data_files: [{split: test, path: d.json}]
   field: data
+- config_name: lines
+  data_files: l.jsonl
+  encoding: cp1251
 - config_name: text
   data_files: t.txt
   sample_by: paragraph
@@ -40,6 +43,7 @@ FILES = {
     "t.tsv": b"\xe9|1\n2|'\n",
     "t.csv.gz": gzip.compress(b"\xe8|3\n"),
     "d.json": b'{"v": 1, "data": [{"a": 1},\n {"a": 2}], "z": 0}',
+    "l.jsonl": '{"a": "\u0436"}\n'.encode("cp1251"),
     "t.txt": "one\ntwo\n\nthree".encode("utf-16"),
     "w.csv": b"a\n1\n",
     "b.csv": b"a\n1\n",
@@ -55,6 +59,7 @@ RIGHT = {
     "table/train/t.csv.gz/000000/y.txt": b"3",
     "doc/test/d/000000/a.txt": b"1\n",
     "doc/test/d/000001/a.txt": b"2\n",
+    "lines/train/l/000000/a.txt": "\u0436".encode(),
     "text/train/t/000000/text.txt": b"one\ntwo",
     "text/train/t/000001/text.txt": b"three",
     "b/000000/a.txt": b"1",
@@ -73,7 +78,7 @@ def test_rows_are_read_as_declared_and_faults_are_told(shardfs: Runner) -> None:
         os.listdir(mnt / "wrong/train/w")
     found = {
         path.relative_to(mnt).as_posix(): path.read_bytes()
-        for place in ("plain", "table", "doc", "text", "b")
+        for place in ("plain", "table", "doc", "lines", "text", "b")
         for path in (mnt / place).rglob("*.txt")
         if path.is_file()
     }
@@ -85,3 +90,4 @@ def test_rows_are_read_as_declared_and_faults_are_told(shardfs: Runner) -> None:
         "config 'bad': an item of data_files has no split",
     ):
         assert told.count(words) == 1
+    assert told.count("no parameter") == 1

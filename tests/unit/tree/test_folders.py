@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -286,6 +287,18 @@ def test_what_can_not_be_opened_is_listed_and_says_why(open_tree: Callable[..., 
     store.files["grows"] = b"12"
     with pytest.raises(Unreadable, match=r"^grows: has changed since"):
         (tree.root / "grows").read()
+
+
+@pytest.mark.parametrize("name", ["b.jpg", "sub/B.WAV", "sub/x.y.mp4", "paper.pdf"])
+def test_a_pointer_is_no_media_file(open_tree: Callable[..., Tree], name: str) -> None:
+    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"0" * 64 + b"\nsize 9\n"
+    leaf = name.rpartition("/")[2]
+    tree = open_tree({"a.toy": ONE, name: pointer, "notes": pointer, "c.jpg": b"\xff\xd8"})
+    with pytest.raises(Corrupt, match=rf"\b{leaf}: is a Git LFS pointer.*git lfs pull") as caught:
+        (tree.root / name).read()
+    assert caught.value.errno == errno.EIO
+    assert bytes((tree.root / "notes").read()) == pointer
+    assert bytes((tree.root / "c.jpg").read()) == b"\xff\xd8"
 
 
 def test_files_are_no_folders_and_folders_no_files(open_tree: Callable[..., Tree]) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import hashlib
 import json
 import os
 import random
@@ -337,4 +339,46 @@ def test_large_parquet_pages_under_many_readers(shardfs: Runner, tmp_path: Path)
             for begin in range(4)
         ]
     )
+    assert peak.mb < LIMIT + BESIDE
+
+
+@pytest.fixture(scope="module")
+def encrypted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four chunks of 64 MB as LitData writes them with Fernet encryption of whole chunks."""
+    fernet = pytest.importorskip("cryptography.fernet")
+    folder = tmp_path_factory.mktemp("encrypted")
+    plain = litdata(folder / "plain", 4, 8, 8 * MB)
+    salt = bytes(range(16))
+    key = hashlib.pbkdf2_hmac("sha256", b"secret", salt, 480_000)
+    about = {"algorithm": "fernet", "level": "chunk"}
+    stored = {**about, "salt": base64.urlsafe_b64encode(salt).decode()}
+    (folder / "key").write_text(json.dumps(stored))
+    (folder / "data").mkdir()
+    entries = []
+    for place in sorted(plain.glob("*.bin")):
+        body = zstandard.decompress(place.read_bytes())
+        token = fernet.Fernet(base64.urlsafe_b64encode(key)).encrypt(body)
+        name = place.name.replace(".zstd", "")
+        (folder / "data" / name).write_bytes(token)
+        place.unlink()
+        entries.append(entry(name, 8, len(token)))
+    config = {"data_format": ["bytes"], "data_spec": spec(mapping("a")), "encryption": about}
+    (folder / "data/index.json").write_bytes(index(*entries, **config))
+    return folder
+
+
+@pytest.mark.parametrize("options", [(), ("--no-disk-cache",)])
+def test_encrypted_chunks_of_64_mb_under_four_readers(
+    shardfs: Runner, encrypted: Path, options: tuple[str, ...]
+) -> None:
+    shardfs.env["SHARDFS_PASSWORD"] = "secret"
+    pid = mount(shardfs, encrypted / "data", "--key-file", encrypted / "key", *options)
+    peak = Peak(pid)
+
+    def read(chunk: int) -> None:
+        for number in (0, 3, 1, 7):
+            place = shardfs.place / f"shard.{chunk:05d}/{number:06d}/a.bin"
+            assert place.read_bytes() == record(chunk, number, 8 * MB)
+
+    together([lambda chunk=chunk: read(chunk) for chunk in range(4)])  # type: ignore[misc]
     assert peak.mb < LIMIT + BESIDE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shardfs.blob import Blob, Broken, Bytes, Slice, read_all
+from shardfs.blob import Blob, Broken, Bytes, Slice
 from shardfs.errors import Corrupt, NoKey, Unsupported
 from shardfs.formats.litdata.arrow_rows import ArrowShard, arrow_file
 from shardfs.formats.litdata.crypt import Cipher
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 # No chunk and no record begins like this that is not compressed: it would have more than 4 GiB.
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-# What decryption holds at a time, in times of the encrypted bytes: these twice, without base64, and plain.
-_COPIES = 4
 _U32 = 4
 _OFFSETS = 1 << 32
 
@@ -79,9 +77,9 @@ class ChunkOpener:
             Unsupported: it is of a kind that can't be read.
         """
         body = self._unzipped(blob, chunk.size)
-        if self._encrypted == "chunk":
-            body = self._decrypted(body)
         try:
+            if self._encrypted == "chunk":
+                body = self._decrypted(body)
             return self._shard(body, chunk, costly=body is not blob)
         except NoKey as error:
             if self._reader is None:
@@ -137,11 +135,7 @@ class ChunkOpener:
         return self._services.inflate(blob, "zstd", size) if zipped else blob
 
     def _decrypted(self, blob: Blob) -> Blob:
-        cipher = self._cipher
-        if cipher is None:
-            return blob
-        needs = _COPIES * blob.size()
-        return self._services.derive(lambda: cipher.decrypt(bytes(read_all(blob))), needs)
+        return blob if self._cipher is None else self._cipher.decrypt(blob)
 
 
 def _known_reader(config: Config) -> Reader | None:

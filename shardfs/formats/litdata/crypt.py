@@ -10,13 +10,16 @@ import base64
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
-from shardfs.errors import MissingPackage, NoKey, ShardfsError, Unsupported
+from shardfs.blob import Bytes, may_wait, read_all
+from shardfs.errors import MissingPackage, NoKey, ShardfsError, Unsupported, WouldBlock
+from shardfs.formats.litdata.fernet import Fernet, WrongToken
 from shardfs.formats.shared.jsontext import member, optional, parse_object, shown
 from shardfs.names import to_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from shardfs.blob import Blob
     from shardfs.options import Options
 
 _ITERATIONS = 480_000
@@ -25,9 +28,9 @@ _KEY = "--key-file FILE gives it, the file that the writer saved"
 
 
 class Decrypt(Protocol):
-    """Makes plain bytes of a whole encrypted chunk or record."""
+    """Makes plain bytes of an encrypted chunk or record, which is found to be right before."""
 
-    def __call__(self, token: bytes, /) -> bytes: ...
+    def __call__(self, token: Blob, /) -> Blob: ...
 
 
 class Cipher:
@@ -38,13 +41,15 @@ class Cipher:
             raise Unsupported(f"is encrypted with {shown(algorithm)}, which is not known")
         self._algorithm, self._options = algorithm, options
 
-    def decrypt(self, token: bytes) -> bytes:
-        """The plain bytes of *token*.
+    def decrypt(self, token: Blob) -> Blob:
+        """The plain bytes of *token*, all of which is read.
 
         Raises:
             NoKey: there is no key, or it does not fit.
             MissingPackage: the package for it is not installed.
         """
+        if not may_wait():
+            raise WouldBlock
         return self._decrypt(token)
 
     @cached_property
@@ -58,8 +63,6 @@ class Cipher:
         try:
             state = parse_object(file.read_bytes())
             return _ALGORITHMS[self._algorithm](state, password)
-        except OSError as error:
-            raise NoKey(f"the key file {file} can't be read: {error.strerror}") from error
         except ModuleNotFoundError as error:
             raise MissingPackage(
                 f"encrypted LitData needs {error.name}: pip install 'shardfs[crypt]'"
@@ -70,10 +73,11 @@ class Cipher:
             raise NoKey(
                 f"the key file {file} is no key file of LitData for {self._algorithm}: {error}"
             ) from error
+        except OSError as error:  # last: all others are such errors, too
+            raise NoKey(f"the key file {file} can't be read: {error.strerror}") from error
 
 
 def _fernet(state: dict[str, Any], password: str | None) -> Decrypt:
-    from cryptography.fernet import Fernet, InvalidToken
     from cryptography.hazmat.primitives.hashes import SHA256
     from cryptography.hazmat.primitives.kdf.pbkdf2 import PBKDF2HMAC
 
@@ -85,12 +89,12 @@ def _fernet(state: dict[str, Any], password: str | None) -> Decrypt:
     except ValueError as error:
         raise NoKey("the salt in the key file is wrong: it is no base64") from error
     derivation = PBKDF2HMAC(algorithm=SHA256(), length=32, salt=salt, iterations=_ITERATIONS)
-    fernet = Fernet(base64.urlsafe_b64encode(derivation.derive(to_bytes(password))))
+    key = derivation.derive(to_bytes(password))
 
-    def decrypt(token: bytes, /) -> bytes:
+    def decrypt(token: Blob, /) -> Blob:
         try:
-            return fernet.decrypt(token)
-        except InvalidToken as error:
+            return Fernet(token, key)
+        except WrongToken as error:
             wrong = "the password or the key file is wrong, or the encrypted data is damaged"
             raise NoKey(wrong) from error
 
@@ -114,11 +118,14 @@ def _rsa(state: dict[str, Any], password: str | None) -> Decrypt:
         raise NoKey("the private key in the key file is no RSA key")
     padding = OAEP(mgf=MGF1(algorithm=SHA256()), algorithm=SHA256(), label=None)
 
-    def decrypt(token: bytes, /) -> bytes:
+    def decrypt(token: Blob, /) -> Blob:
+        wrong = NoKey("the key file is wrong, or the encrypted data is damaged")
+        if token.size() != key.key_size // 8:
+            raise wrong
         try:
-            return key.decrypt(token, padding)
+            return Bytes(key.decrypt(bytes(read_all(token)), padding))
         except ValueError as error:
-            raise NoKey("the key file is wrong, or the encrypted data is damaged") from error
+            raise wrong from error
 
     return decrypt
 

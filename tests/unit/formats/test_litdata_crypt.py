@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 from typing import TYPE_CHECKING
 
 import pytest
+from cryptography.fernet import Fernet
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import (
@@ -15,7 +17,8 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
 )
 
-from shardfs.errors import MissingPackage, NoKey, Unsupported
+from shardfs.blob import Bytes, no_wait, read_all
+from shardfs.errors import MissingPackage, NoKey, Unsupported, WouldBlock
 from shardfs.formats.litdata.crypt import Cipher
 from shardfs.options import Options
 
@@ -25,6 +28,10 @@ if TYPE_CHECKING:
 KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 OAEP = padding.OAEP(mgf=padding.MGF1(algorithm=SHA256()), algorithm=SHA256(), label=None)
 TOKEN = KEY.public_key().encrypt(b"plain", OAEP)
+
+
+def decrypted(cipher: Cipher, token: bytes) -> bytes:
+    return bytes(read_all(cipher.decrypt(Bytes(token))))
 
 
 def key_file(
@@ -53,14 +60,14 @@ def key_file(
 )
 def test_rsa(tmp_path: Path, password: str, stored: str, given: str | None) -> None:
     file = key_file(tmp_path, KEY, password, stored)
-    assert Cipher("rsa", Options(key_file=file, password=given)).decrypt(TOKEN) == b"plain"
+    assert decrypted(Cipher("rsa", Options(key_file=file, password=given)), TOKEN) == b"plain"
 
 
 def test_a_wrong_password_of_a_private_key(tmp_path: Path) -> None:
     file = key_file(tmp_path, KEY, "secret", "")
     for given, words in ((None, "the password is missing"), ("wrong", "password .* is wrong")):
         with pytest.raises(NoKey, match=words):
-            Cipher("rsa", Options(key_file=file, password=given)).decrypt(TOKEN)
+            decrypted(Cipher("rsa", Options(key_file=file, password=given)), TOKEN)
 
 
 def test_another_key_than_the_one_that_encrypted(tmp_path: Path) -> None:
@@ -68,13 +75,13 @@ def test_another_key_than_the_one_that_encrypted(tmp_path: Path) -> None:
     cipher = Cipher("rsa", Options(key_file=key_file(tmp_path, other, "", "")))
     for token in (TOKEN, b"", TOKEN[:-1], bytes(256)):
         with pytest.raises(NoKey, match="the key file is wrong"):
-            cipher.decrypt(token)
+            decrypted(cipher, token)
 
 
 def test_a_key_of_another_algorithm(tmp_path: Path) -> None:
     file = key_file(tmp_path, ec.generate_private_key(ec.SECP256R1()), "", "")
     with pytest.raises(NoKey, match="no RSA key"):
-        Cipher("rsa", Options(key_file=file)).decrypt(TOKEN)
+        decrypted(Cipher("rsa", Options(key_file=file)), TOKEN)
 
 
 @pytest.mark.parametrize("algorithm", ["fernet", "rsa"])
@@ -85,34 +92,52 @@ def test_a_key_file_that_is_none(tmp_path: Path, algorithm: str, content: bytes)
     file = tmp_path / "key"
     file.write_bytes(content)
     with pytest.raises(NoKey, match="is no key file of LitData"):
-        Cipher(algorithm, Options(key_file=file, password="x")).decrypt(TOKEN)
+        decrypted(Cipher(algorithm, Options(key_file=file, password="x")), TOKEN)
 
 
 def test_a_key_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(NoKey, match="can't be read: No such file"):
-        Cipher("rsa", Options(key_file=tmp_path / "none")).decrypt(TOKEN)
+        decrypted(Cipher("rsa", Options(key_file=tmp_path / "none")), TOKEN)
 
 
 def test_without_a_key_the_message_says_where_to_give_it() -> None:
     with pytest.raises(NoKey, match=r"SHARDFS_PASSWORD or --password-file.*--key-file"):
-        Cipher("fernet", Options()).decrypt(TOKEN)
+        decrypted(Cipher("fernet", Options()), TOKEN)
     for algorithm in ("fernet", "rsa"):
         with pytest.raises(NoKey, match="the key file is missing: --key-file"):
-            Cipher(algorithm, Options(password="x")).decrypt(TOKEN)
+            decrypted(Cipher(algorithm, Options(password="x")), TOKEN)
 
 
 def test_a_private_key_that_is_damaged(tmp_path: Path) -> None:
     file = tmp_path / "key"
     file.write_text('{"private_key": "-----BEGIN RSA PRIVATE KEY-----\\nAAAA"}')
     with pytest.raises(NoKey, match="the private key in the key file can't be read"):
-        Cipher("rsa", Options(key_file=file, password="x")).decrypt(TOKEN)
+        decrypted(Cipher("rsa", Options(key_file=file, password="x")), TOKEN)
 
 
 def test_fernet_needs_the_password_too(tmp_path: Path) -> None:
     file = tmp_path / "key"
     file.write_text(json.dumps({"salt": base64.urlsafe_b64encode(bytes(16)).decode()}))
     with pytest.raises(NoKey, match="SHARDFS_PASSWORD"):
-        Cipher("fernet", Options(key_file=file)).decrypt(TOKEN)
+        decrypted(Cipher("fernet", Options(key_file=file)), TOKEN)
+
+
+def test_a_wrong_password_and_damage_look_alike_to_fernet(tmp_path: Path) -> None:
+    file, salt = tmp_path / "key", bytes(16)
+    file.write_text(json.dumps({"salt": base64.urlsafe_b64encode(salt).decode()}))
+    key = hashlib.pbkdf2_hmac("sha256", b"secret", salt, 480_000)
+    token = Fernet(base64.urlsafe_b64encode(key)).encrypt(b"plain")
+    right, wrong = (Cipher("fernet", Options(key_file=file, password=p)) for p in ("secret", "x"))
+    assert decrypted(right, token) == b"plain"
+    for cipher, data in ((wrong, token), (right, token[:-8]), (right, token[:40] + b"A" * 60)):
+        with pytest.raises(NoKey, match="the password or the key file is wrong, or the encrypted"):
+            decrypted(cipher, data)
+
+
+def test_who_may_not_wait_decrypts_nothing(tmp_path: Path) -> None:
+    cipher = Cipher("rsa", Options(key_file=key_file(tmp_path, KEY, "", "")))
+    with no_wait(), pytest.raises(WouldBlock):
+        decrypted(cipher, TOKEN)
 
 
 def test_an_unknown_algorithm_is_unsupported() -> None:
@@ -125,6 +150,8 @@ def test_the_package_is_named_where_it_is_missing(
 ) -> None:
     file = tmp_path / "key"
     file.write_text(json.dumps({"salt": "AAAA"}))
-    monkeypatch.setitem(__import__("sys").modules, "cryptography.fernet", None)
+    monkeypatch.setitem(
+        __import__("sys").modules, "cryptography.hazmat.primitives.kdf.pbkdf2", None
+    )
     with pytest.raises(MissingPackage, match=r"shardfs\[crypt\]"):
-        Cipher("fernet", Options(key_file=file, password="x")).decrypt(TOKEN)
+        decrypted(Cipher("fernet", Options(key_file=file, password="x")), TOKEN)

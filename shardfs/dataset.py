@@ -14,7 +14,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from shardfs.blob import read_exactly
-from shardfs.errors import NotFound, UsageError
+from shardfs.errors import NotFound, UsageError, in_python
 from shardfs.mounting import open_tree
 from shardfs.names import split_extension
 from shardfs.tree.inodes import is_folder, is_special, split_shard
@@ -53,10 +53,12 @@ class Media:
         return split_extension(self.path.rpartition("/")[2])[1]
 
     @property
+    @in_python()
     def size(self) -> int:
         """Bytes of it. Raises what is wrong with one that can't be read."""
         return self._blob.size()
 
+    @in_python()
     def read(self, offset: int = 0, length: int | None = None) -> bytes:
         """Its bytes from *offset*: *length* of them, or all to the end. Raises what is wrong with it."""
         size = self.size
@@ -84,6 +86,7 @@ class Record(Mapping[str, Any]):
         return f"<Record {self.path}>"
 
     @property
+    @in_python()
     def key(self) -> str:
         """Its name: the index with zeros before it, or the key that the dataset gives it."""
         return self.shard.opened.shard.key(self.index)
@@ -93,6 +96,7 @@ class Record(Mapping[str, Any]):
         """Where its folder stands in a mount of the source."""
         return f"{self.shard.path}/{self.shard.opened.layout.path(self.index)}".rstrip("/")
 
+    @in_python()
     def __getitem__(self, name: str) -> Any:
         found = self._known().get(name)
         if found is None:
@@ -107,14 +111,17 @@ class Record(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self._names())
 
+    @in_python()
     def _names(self) -> Collection[str]:
         columns = self.shard.columns
         return [name for name in columns if name in self._only] if self._only else columns
 
+    @in_python()
     def as_json(self) -> dict[str, Any]:
         """The record as a line of `records.jsonl` has it: `{"key": ..., "index": ..., "fields": {...}}`."""
         return record_object(self.shard.opened, self.shard.path, self.index, self._only)
 
+    @in_python()
     def shown(self) -> Sequence[ShownField]:
         """Its fields and the files that show them. Raises a ShardfsError where it can't be read."""
         return self.shard.opened.record(self.index, self._only)
@@ -146,6 +153,7 @@ class Shard(Sequence[Record]):
         return _shard_again, (self._dataset.source, self._dataset.options, self.path)
 
     @property
+    @in_python()
     def opened(self) -> OpenShard:
         """What is behind it. Raises a ShardfsError where it can't be read."""
         tree = self._dataset.tree
@@ -154,10 +162,12 @@ class Shard(Sequence[Record]):
         return tree.shard(self._number)
 
     @property
+    @in_python()
     def columns(self) -> Sequence[str]:
         """The names of the fields that its records can have; waits for the end of a scan."""
         return self.opened.columns
 
+    @in_python()
     def __len__(self) -> int:
         return len(self.opened.shard)
 
@@ -167,6 +177,7 @@ class Shard(Sequence[Record]):
     @overload
     def __getitem__(self, key: slice) -> list[Record]: ...
 
+    @in_python()
     def __getitem__(self, key: int | str | slice) -> Record | list[Record]:
         """A record by its number or its key, or those of a slice. Raises IndexError, KeyError."""
         if isinstance(key, slice):
@@ -188,10 +199,15 @@ class Shard(Sequence[Record]):
         """All records in order, as they are found; with *fields* of these alone. Raises UsageError for others."""
         only, index = frozenset(fields), 0
         self.check(only)
-        while self.opened.shard.has(index):
+        while self._has(index):
             yield Record(self, index, only)
             index += 1
 
+    @in_python()
+    def _has(self, index: int) -> bool:
+        return self.opened.shard.has(index)
+
+    @in_python()
     def check(self, fields: Collection[str]) -> None:
         """Raise UsageError where its records can't have one of *fields*."""
         unknown = sorted(set(fields).difference(self.columns)) if fields else []
@@ -208,6 +224,7 @@ class Dataset:
         options: how.
     """
 
+    @in_python()
     def __init__(self, source: str, options: Options) -> None:
         """Raises ShardfsError: there is no such source, or nothing in it that can be shown."""
         self.source, self.options = source, options
@@ -230,6 +247,7 @@ class Dataset:
         self.tree.close()
 
     @property
+    @in_python()
     def tree(self) -> Tree:
         """The same as folders and files."""
         if self._home != os.getpid():  # forked: threads and connections stayed behind
@@ -241,6 +259,7 @@ class Dataset:
         return self._tree
 
     @property
+    @in_python()
     def shards(self) -> Sequence[Shard]:
         """In the order of the listing. Looks into all folders of the source, and into no shard."""
         with self._lock:
@@ -250,6 +269,7 @@ class Dataset:
             return self._shards
 
     @property
+    @in_python()
     def fields(self) -> Mapping[str, str]:
         """The types of the fields by their names, as the format calls them; of the first dataset that has any."""
         survey = self.tree.survey
@@ -261,6 +281,7 @@ class Dataset:
         """How many records there are: by an index at once, else by a look into each shard."""
         return self._counted()[-1] if self.shards else 0
 
+    @in_python()
     def _counted(self) -> list[int]:
         """The numbers behind the last record of each shard."""
         if not self._ends:
@@ -279,6 +300,7 @@ class Dataset:
         at = bisect_right(ends, index)
         return self.shards[at][index - (ends[at - 1] if at else 0)]
 
+    @in_python()
     def _at(self, path: str) -> Record:
         for shard in self.shards:
             if path.startswith(f"{shard.path}/"):

@@ -18,8 +18,8 @@
     +-- Unexpected (EIO)       an exception that nobody thought of: a fault of shardfs itself
     +-- UsageError (EINVAL)    what the user asked for cannot be done; before anything is read
 
-All are OSErrors, as programs in Python expect; a name that is not there is a FileNotFoundError too, what is refused a
-PermissionError, and what can't be done a ValueError.
+None is an OSError, since those are what the system says, and mostly caught where it is asked. What reaches programs in
+Python comes by way of ``in_python`` and is both.
 
 WouldBlock stands apart: it is no failure but the answer to "only if it costs no waiting".
 """
@@ -27,10 +27,13 @@ WouldBlock stands apart: it is no failure but the answer to "only if it costs no
 from __future__ import annotations
 
 import errno
+from contextlib import ContextDecorator
+from functools import lru_cache
 from json import JSONDecodeError
+from typing import Any
 
 
-class ShardfsError(OSError):
+class ShardfsError(Exception):
     """A failure with a message for people and an errno for programs.
 
     ``places`` says where it happened, outermost first; each layer that knows more adds its own part. ``told``: the user
@@ -103,19 +106,19 @@ class OutsideSource(ShardfsError):
     """A name in the data leads out of the source."""
 
 
-class NoKey(ShardfsError, PermissionError):
+class NoKey(ShardfsError):
     """Encrypted data without the right key."""
 
     errno = errno.EACCES
 
 
-class AccessDenied(ShardfsError, PermissionError):
+class AccessDenied(ShardfsError):
     """The source refuses to show it."""
 
     errno = errno.EACCES
 
 
-class NotFound(ShardfsError, FileNotFoundError):
+class NotFound(ShardfsError):
     """Nothing has that name."""
 
     errno = errno.ENOENT
@@ -143,7 +146,7 @@ class Unexpected(ShardfsError):
     """An exception that nobody thought of: a fault of shardfs itself, to be reported."""
 
 
-class UsageError(ShardfsError, ValueError):
+class UsageError(ShardfsError):
     """What the user asked for cannot be done; the message says what to do instead."""
 
     errno = errno.EINVAL
@@ -151,6 +154,43 @@ class UsageError(ShardfsError, ValueError):
 
 class WouldBlock(Exception):
     """Inside ``blob.no_wait()``: the answer needs a disk, a network or a long computation."""
+
+
+# What programs in Python expect for a failure; OSError for all others.
+_PYTHON: dict[type[ShardfsError], type[Exception]] = {
+    UsageError: ValueError,
+    NotFound: FileNotFoundError,
+    NotAFolder: NotADirectoryError,
+    IsAFolder: IsADirectoryError,
+    NoKey: PermissionError,
+    AccessDenied: PermissionError,
+}
+
+
+class in_python(ContextDecorator):
+    """A context out of which failures come that are OSErrors or ValueErrors as well, for programs in Python."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, ShardfsError) and not isinstance(error, (OSError, ValueError)):
+            raise _twofold(type(error), error.message, error.places) from error
+
+
+def _twofold(kind: type[ShardfsError], message: str, places: list[str]) -> ShardfsError:
+    error: ShardfsError = _twofold_class(kind)(message)  # type: ignore[arg-type]  # a class can be hashed
+    error.places = list(places)
+    return error
+
+
+@lru_cache
+def _twofold_class(kind: Any) -> type[ShardfsError]:
+    def reduced(self: ShardfsError) -> tuple[Any, ...]:  # to another process
+        return _twofold, (kind, self.message, self.places)
+
+    bases = (kind, _PYTHON.get(kind, OSError))
+    return type(kind.__name__, bases, {"__module__": kind.__module__, "__reduce__": reduced})
 
 
 class located:

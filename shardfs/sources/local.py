@@ -98,8 +98,9 @@ class LocalStore:
     def list(self, prefix: str = "", /) -> Sequence[Entry]:
         entries = []
         try:
+            place = self._place(prefix)
             above = self._above(prefix)
-            with os.scandir(to_bytes(self._place(prefix))) as found:
+            with os.scandir(to_bytes(place)) as found:
                 for item in found:
                     path = f"{prefix}/{from_bytes(item.name)}" if prefix else from_bytes(item.name)
                     if entry := self._listed(path, item, above):

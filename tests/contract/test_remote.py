@@ -248,7 +248,7 @@ class TestCachedBlob(BlobContract):
     def blob(
         self, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> Blob:
-        for module in ("blocks", "cached"):
+        for module in ("blocks", "cached", "kept"):
             monkeypatch.setattr(f"shardfs.cache.{module}.BLOCK", 100)
         on_disk, memory = request.param
         disk = DiskCache(Room(tmp_path, 1 << 20), BLOCKS) if on_disk else None

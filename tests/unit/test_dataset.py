@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import multiprocessing
 import pickle
@@ -12,7 +13,7 @@ import pytest
 
 import shardfs
 from shardfs.dataset import Dataset, Media, Record, Shard
-from shardfs.errors import NotFound, ShardfsError, UsageError
+from shardfs.errors import Corrupt, NotFound, ShardfsError, UsageError
 from tests import DATA
 
 if TYPE_CHECKING:
@@ -169,6 +170,16 @@ def test_arrays_are_numpy_arrays(tmp_path: Path) -> None:
         assert array.dtype == np.float32
 
 
+def test_what_cannot_be_read_is_an_oserror_here_and_after_a_journey(tmp_path: Path) -> None:
+    (tmp_path / "x.parquet").write_bytes(b"PAR1 and nothing else")
+    with shardfs.open(tmp_path, disk_cache=False) as dataset:
+        with pytest.raises(OSError, match=r"x\.parquet: ") as told:
+            len(dataset.shards[0])
+        again = pickle.loads(pickle.dumps(told.value))
+        assert {OSError, Corrupt} <= set(type(again).__mro__)
+        assert (str(again), again.errno) == (str(told.value), errno.EIO)
+
+
 # --- other processes ---
 
 
@@ -209,7 +220,11 @@ def test_a_forked_process_goes_on_with_its_own(plain: Dataset) -> None:
 
 
 def test_wrong_sources_and_options() -> None:
-    with pytest.raises(NotFound, match="no such file or folder"):
+    with pytest.raises(NotFound, match="no such file or folder") as told:
         shardfs.open("/nowhere/at/all")
+    assert FileNotFoundError in told.type.__mro__
+    with pytest.raises(UsageError, match="captoin") as refused:
+        shardfs.open(PLAIN, columns=["captoin"], disk_cache=False)
+    assert ValueError in refused.type.__mro__
     with pytest.raises(TypeError):
         shardfs.open(PLAIN, no_such_option=1)

@@ -24,7 +24,7 @@ from shardfs.formats.text.json_field import items_of, place_of
 from shardfs.formats.text.json_items import Items
 from shardfs.formats.text.json_lines import JsonLines
 from shardfs.formats.text.line_rows import WholeText
-from shardfs.formats.text.rows import before_damage
+from shardfs.formats.text.rows import PIECE, before_damage
 from shardfs.model import Field, NumberedKeys, Plain
 
 if TYPE_CHECKING:
@@ -263,7 +263,7 @@ def open_json(file: TextFile, *, lines: bool) -> Shard:
     shape = shape_of(blob, begin, lines=lines)
     if shape is Shape.LINES or (shape is Shape.OBJECT and _are_several(blob, begin)):
         text = file.text(JsonLines, begin=begin, fields=_FIELDS)
-        by_line = _are_by_line(before_damage(blob, begin, _STEP))
+        by_line = _are_by_line(before_damage(blob, begin, PIECE))
         return JsonShard(text, file.rows(text, "values", by_line=by_line))
     if shape is Shape.ARRAY:
         first = _filled(blob, begin)

@@ -287,11 +287,8 @@ class Services(Protocol):
         """
         ...
 
-    def derive(self, build: Callable[[], bytes], /, needs: int = 0) -> Blob:
-        """The bytes that *build* computes, at the first use; kept while memory allows, then computed again.
-
-        It takes about *needs* bytes of memory meanwhile, where that is much.
-        """
+    def derive(self, build: Callable[[], bytes], /) -> Blob:
+        """The bytes that *build* computes, at the first use; kept while memory allows, then computed again."""
         ...
 
     def remember(

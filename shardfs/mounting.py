@@ -127,8 +127,8 @@ class Workshop:
         packed = Packed(blob=Bytes(b""), codec=codec, indexer=None, name=name, key=key)
         return Unpacked(packed, self._means)
 
-    def derive(self, build: Callable[[], bytes], /, needs: int = 0) -> Blob:
-        return Derived(build, self.memory, needs)
+    def derive(self, build: Callable[[], bytes], /) -> Blob:
+        return Derived(build, self.memory)
 
     def remember(
         self, store: Store, entry: Entry, what: str, build: Callable[[], bytes], /

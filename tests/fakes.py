@@ -118,7 +118,7 @@ class FakeServices:
         blob = self.inflate(store.open(entry.path), codec, None)
         return Bytes(bytes(blob.read(0, blob.size())))
 
-    def derive(self, build: Callable[[], bytes], /, needs: int = 0) -> Blob:
+    def derive(self, build: Callable[[], bytes], /) -> Blob:
         return Derived(build, self.memory)
 
     def remember(

@@ -35,7 +35,10 @@ def of(tree: Tree, source: str, *, all_of_it: bool) -> str:
     """
     survey = tree.survey
     survey.look(
-        lambda: not all_of_it and bool(survey.datasets), most=_MOST_FOLDERS, seconds=_PATIENCE
+        lambda: not all_of_it and bool(survey.datasets),
+        most=_MOST_FOLDERS,
+        seconds=_PATIENCE,
+        archives=False,
     )
     if not survey.datasets:
         if survey.complete:

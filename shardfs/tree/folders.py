@@ -122,6 +122,7 @@ class Folder:
         placed: shards of datasets further up that stand in it or below.
         owners: datasets further up, which may own files in it.
         files: all files below it, where the Hub's rules for names divide them into splits.
+        archive: whether it is an archive, so that a look into it reads some of that.
         decided: whether it lies in a split or beside some, so that none is looked for in it.
         content: what stands in it; None before the first look.
     """
@@ -133,6 +134,7 @@ class Folder:
     placed: tuple[Placed, ...] = ()
     owners: Sequence[Owner] = ()
     files: Sequence[str] | None = None
+    archive: bool = False
     decided: bool = False
     content: Content | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -271,7 +273,7 @@ class FolderSpace(NoLinks):
         mtime_ns = entry.mtime_ns if entry is not None else above.mtime_ns
         with self._lock:
             child = Folder(path, store, mtime_ns, placed=tuple(placed), owners=handed)
-            child.decided = above.decided
+            child.decided, child.archive = above.decided, entry is not None and entry.is_archive
             self._folders.append(child)
             return len(self._folders) - 1
 
@@ -330,6 +332,9 @@ class FolderSpace(NoLinks):
                 yield from self.shards(split_folder(ino))
             else:
                 yield f"{path}/{name}" if path else name, split_shard(ino)[0]
+
+    def is_archive(self, number: int) -> bool:
+        return self._folders[number].archive
 
     def path_of(self, shard: int) -> str:
         """Where a shard stands whose folder was looked into. Raises NotFound."""

@@ -69,13 +69,22 @@ class Survey:
         most: float = MOST_FOLDERS,
         seconds: float = PATIENCE,
         report: bool = False,
+        archives: bool = True,
     ) -> None:
-        """Look into one folder after another until that is enough, or for a while; *report* what is wrong with any."""
+        """Look into one folder after another until that is enough, or for a while; *report* what is wrong with any.
+
+        Without *archives* these stay closed, since a look into one reads its directory, maybe from far away.
+        """
         deadline = time.monotonic() + seconds
+        closed: list[int] = []
         while not enough() and self._todo and most > 0 and time.monotonic() < deadline:
             most -= 1
+            number = self._todo.popleft()
+            if not archives and self._folders.is_archive(number):
+                closed.append(number)
+                continue
             try:
-                content = self._folders.content(self._todo.popleft())
+                content = self._folders.content(number)
             except ShardfsError as error:
                 if report:
                     self._shards.journal.note(error)
@@ -83,6 +92,7 @@ class Survey:
             self.files += len(content.files)
             inside = (content.folders[name] for name in content.names)
             self._todo += [split_folder(ino) for ino in inside if is_folder(ino)]
+        self._todo += closed
 
     @property
     def datasets(self) -> Sequence[Known]:

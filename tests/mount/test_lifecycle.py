@@ -548,7 +548,7 @@ def test_a_source_that_is_mounted_read_only(shardfs: Runner) -> None:
 def test_a_cache_folder_that_is_full(shardfs: Runner) -> None:
     cache = shardfs.folder / "full"
     cache.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "none", cache], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k,mode=700", "none", cache], check=True)
     with contextlib.suppress(OSError), (cache / "filler").open("wb", buffering=0) as file:
         while file.write(bytes(4096)):
             pass
@@ -583,7 +583,8 @@ set -e
 mknod -m 666 {folder}/fuse c 10 229
 mount --bind {folder}/fuse /dev/fuse
 mount -t tmpfs -o uid=65534,mode=700 none {folder}/mnt
-mkdir -m 777 {folder}/mnt/m {folder}/mnt/home
+mkdir -m 777 {folder}/mnt/m
+install -d -m 700 -o 65534 {folder}/mnt/home
 exec setpriv --reuid=65534 --regid=65534 --clear-groups \
     --inh-caps=+dac_read_search --ambient-caps=+dac_read_search \
     env -i PATH={path} HOME={folder}/mnt/home TMPDIR={folder}/mnt/home /bin/sh -c {script}

@@ -134,9 +134,8 @@ def test_what_lies_too_far_away_is_only_told(
     for number in range(5):
         (tmp_path / str(number)).mkdir()
         (tmp_path / str(number) / "a.csv").write_text(f"f{number}\n1\n")
-    monkeypatch.setattr(
-        survey.Survey.look, "__kwdefaults__", {"most": 3, "seconds": 9, "report": False}
-    )
+    bounds = {"most": 3, "seconds": 9, "report": False, "archives": True}
+    monkeypatch.setattr(survey.Survey.look, "__kwdefaults__", bounds)
     tree(tmp_path, columns=("f4",)).close()
     assert "--columns f4: no such field; there are f0, f1" in caplog.text
     assert "as far as was looked" in caplog.text

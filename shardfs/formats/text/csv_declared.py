@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 # Those of Python's csv module.
 _QUOTE_NONE = 3
+# What means any run of blanks.
+_RUNS = "\\s+"
 
 # Parameters that say how the table looks; where there is one, nothing is guessed.
 _SAID = (
@@ -93,7 +95,7 @@ def _dialect(declared: Declared, *, tabbed: bool) -> Dialect | None:
     if ends not in ("", "\n"):
         raise declared.unsupported("lineterminator", "rows end in LF, CR or both")
     dialect = Dialect(
-        delimiter.encode("utf-8", "replace"),
+        b" " if delimiter == _RUNS else delimiter.encode("utf-8", "replace"),
         quote=quote.encode("utf-8", "replace"),
         escape=_mark(declared, "escapechar", "").encode("utf-8", "replace"),
         comment=_mark(declared, "comment", "").encode("utf-8", "replace"),
@@ -101,6 +103,7 @@ def _dialect(declared: Declared, *, tabbed: bool) -> Dialect | None:
         spaces=declared.flag("skipinitialspace", False),
         blank=not declared.flag("skip_blank_lines", True),
         feeds=ends == "\n",
+        runs=delimiter == _RUNS,
     )
     marks = [m for m in (dialect.delimiter, dialect.quote, dialect.escape, dialect.comment) if m]
     if len(set(marks)) < len(marks) or {b"\n", b"\r"} & set(marks):
@@ -120,8 +123,8 @@ def _separator(declared: Declared) -> str | None:
         sep = "\t" if sep == "\\t" else sep[1]
     if not sep:
         raise declared.wrong(name, "a character")
-    if len(sep) > 1:
-        raise declared.unsupported(name, "cells must be separated by one character")
+    if len(sep) > 1 and sep != _RUNS:
+        raise declared.unsupported(name, "cells must be separated by one character, or by \\s+")
     return sep
 
 

@@ -34,6 +34,7 @@ class Dialect:
         spaces: whether spaces behind a separator are left out.
         blank: whether empty lines are rows.
         feeds: whether rows end in LF only.
+        runs: whether any run of spaces and tabs separates cells; those at the ends of a row are left out.
     """
 
     delimiter: bytes
@@ -44,6 +45,7 @@ class Dialect:
     spaces: bool = False
     blank: bool = False
     feeds: bool = False
+    runs: bool = False
 
     @property
     def is_usual(self) -> bool:
@@ -66,6 +68,8 @@ class _Patterns:
 def _patterns(dialect: Dialect) -> _Patterns:
     d, q, e, c = map(re.escape, (dialect.delimiter, dialect.quote, dialect.escape, dialect.comment))
     end = rb"\n" if dialect.feeds else rb"\r\n?|\n"
+    if dialect.runs:
+        d, end = rb"[ \t]+", rb"[ \t]*(?:%b)|[ \t]+\Z" % end
     escaped = rb"(?P<escaped>%b(?s:.))|" % e if e else b""
     doubled = rb"(?P<doubled>%b%b)|" % (q, q) if dialect.doubled else b""
     comment = rb"|(?P<comment>%b)" % c if c else b""
@@ -83,7 +87,7 @@ def _blanks(dialect: Dialect) -> bytes:
     if dialect.blank:
         return b""
     blanks = b" \t\n" if dialect.feeds else b" \t\r\n"
-    return blanks.replace(dialect.delimiter, b"")
+    return blanks if dialect.runs else blanks.replace(dialect.delimiter, b"")
 
 
 class DialectRows:
@@ -187,9 +191,9 @@ class DialectRows:
 
 def spaces_end(row: bytes, at: int, dialect: Dialect) -> int:
     """Where the cell at *at* begins, behind the spaces that are left out."""
-    if dialect.spaces:
-        while row.startswith(b" ", at):
-            at += 1
+    left_out = (b" ", b"\t") if dialect.runs else (b" ",) if dialect.spaces else ()
+    while left_out and row.startswith(left_out, at):
+        at += 1
     return at
 
 

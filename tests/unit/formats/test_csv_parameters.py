@@ -50,6 +50,9 @@ def ab(*pairs: str) -> Rows:
         (b"a|b\n1|2\n", {"sep": "\\|"}, ab("1 2")),
         (b"a\tb\n1\t2\n", {"sep": "\\t"}, ab("1 2")),
         (b"a;b\n1;2\n", {"sep": None}, ab("1 2")),
+        (b"a  b\n1 2\n 3\t 4 \r\n \n5   6", {"sep": "\\s+"}, ab("1 2", "3 4", "5 6")),
+        (b" a b  \n1 2  ", {"sep": "\\s+"}, ab("1 2")),
+        (b'a b\n"1"  "2"\n', {"delimiter": "\\s+"}, ab("1 2")),
         ("a\xa7b\n1\xa72\n".encode(), {"sep": "\xa7"}, ab("1 2")),
         (b"a;b\n1;2\n", {"quoting": 0}, [{"a;b": "1;2"}]),
         (b'junk\n"a\nb",c\na,b\n1,2\n', {"skiprows": 2}, ab("1 2")),
@@ -161,7 +164,7 @@ def test_values_that_make_no_sense_are_told(parameters: dict[str, object], words
     "parameters",
     [
         {"sep": "||"},
-        {"sep": "\\s+"},
+        {"sep": ", *"},
         {"header": [0, 1]},
         {"skipfooter": 1},
         {"dialect": "excel"},

@@ -12,6 +12,14 @@ if TYPE_CHECKING:
     from shardfs.blob import Blob
 
 
+def damage_of(error: Exception, done: int | None = None) -> str:
+    """What a user reads of compressed data that raised *error* after *done* bytes: not the library's own words."""
+    place = "" if done is None else f" after {done} bytes"
+    if isinstance(error, EOFError):
+        return f"ends too early, inside compressed data{place}: fetch or write the file anew"
+    return f"damaged compressed data{place}: fetch or write the file anew"
+
+
 class Stream(Protocol):
     """Decompressed bytes in order. After an error it is of no use any more."""
 

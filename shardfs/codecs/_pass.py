@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from shardfs.codecs import damage_of
 from shardfs.errors import LASTING, Corrupt, ShardfsError, TooLarge
 
 if TYPE_CHECKING:
@@ -58,9 +59,12 @@ class Pass:
                         f"decompresses to more than the {self._limits.size} bytes allowed (--max-chunk-size)"
                     )
         except self._codec.damage as error:
-            self._fail(Corrupt(f"damaged compressed data ({error})"), count)
+            self._fail(Corrupt(damage_of(error, self.done + count)))
         except LASTING as error:
-            self._fail(error, count)
+            # A copy: the traceback of the error itself would keep all that it passed alive.
+            failure = type(error)(f"{error.message}, after {self.done + count} bytes")
+            failure.places = list(error.places)
+            self._fail(failure)
         except ShardfsError:
             self._stream = None
             raise
@@ -78,8 +82,5 @@ class Pass:
             left -= count
         return stream
 
-    def _fail(self, error: ShardfsError, count: int) -> None:
-        # A copy: the traceback of the error itself would keep all that it passed alive.
-        failure = type(error)(f"{error.message}, after {self.done + count} bytes")
-        failure.places = list(error.places)
+    def _fail(self, failure: ShardfsError) -> None:
         self.failure, self.ended, self._stream = failure, True, None

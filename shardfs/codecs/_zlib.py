@@ -121,5 +121,4 @@ class Inflater:
 
     def _call(self, code: int) -> None:
         if code not in (_OK, _STREAM_END, _NO_PROGRESS):
-            said = self._stream.msg or b"zlib fails with %d" % code
-            raise Corrupt(f"damaged deflate data ({said.decode('ascii', 'replace')})")
+            raise Corrupt("damaged compressed data (fetch or write the file anew)")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import zstandard
 
+from shardfs.codecs import damage_of
 from shardfs.codecs._gzip_members import GzipMembers, Place
 from shardfs.codecs._zlib import WINDOW, library
 from shardfs.codecs.pieces import Piece, Unsuited
@@ -51,7 +52,7 @@ class GzipPoints:
                 total, content = total + len(content), bytearray()
                 first, state = next_first, next_state
         except EOFError as error:
-            raise Corrupt(str(error)) from error
+            raise Corrupt(damage_of(error)) from error
         if content:
             yield Piece(first, members.at, len(content), state, bytes(content))
 

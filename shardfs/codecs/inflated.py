@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from shardfs.blob import Blob, clip, may_wait
 from shardfs.cache.disk import NoRoom
+from shardfs.codecs import damage_of
 from shardfs.codecs._pass import Limits
 from shardfs.codecs.progress import LOOK_BACK, STEP, Given, InFile, InMemory
 from shardfs.codecs.replayed import Replayed
@@ -210,7 +211,7 @@ class Inflated:
                 if total > self._limit:
                     raise self._too_large(total)
         except self._codec.damage as error:
-            raise Corrupt(f"damaged compressed data after {total} bytes ({error})") from error
+            raise Corrupt(damage_of(error, total)) from error
         return total
 
     def _too_large(self, size: int) -> TooLarge:

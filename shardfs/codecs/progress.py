@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from shardfs.codecs import damage_of
 from shardfs.errors import Corrupt, ShardfsError, Unreadable
 from shardfs.turns import Turns
 
@@ -102,7 +103,7 @@ class _Progress:
             if done == size and stream.readinto1(memoryview(bytearray(1))):
                 raise Corrupt(f"decompresses to more than the {size} bytes it should come to")
         except self._codec.damage as error:
-            raise Corrupt(f"damaged compressed data after {done} bytes ({error})") from error
+            raise Corrupt(damage_of(error, done)) from error
         self.done = done
         if done == size:
             self._end()

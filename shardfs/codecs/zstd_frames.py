@@ -63,7 +63,9 @@ def _content(blob: Blob, frame: Frame, largest: int) -> bytes:
         while (count := stream.readinto1(target)) and len(content) <= largest:
             content += target[:count]
     except zstandard.ZstdError as error:
-        raise Corrupt(f"damaged zstd frame at offset {frame.start} ({error})") from error
+        raise Corrupt(
+            f"damaged zstd frame at offset {frame.start}: fetch or write the file anew"
+        ) from error
     return bytes(content)
 
 

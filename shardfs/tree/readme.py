@@ -219,7 +219,7 @@ def _loaded(name: str, text: str) -> object:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f" in line {mark.line + 2 if name == README else mark.line + 1}" if mark else ""
-        raise Corrupt(f"{name}: its YAML can't be read{line} ({error.problem})") from error
+        raise Corrupt(f"{name}: its YAML can't be read{line}: correct it there") from error
     # By far not all that is wrong is a YAMLError: `!!int x`, `!!timestamp x`, `!!bool x`, a date of month 13.
     except (yaml.YAMLError, *_WRONG_TAGS) as error:
         raise Corrupt(f"{name}: its YAML can't be read") from error

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import json
+import lzma
+import random
 import re
 import shutil
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
+import zstandard
 
+from shardfs.blob import Bytes
+from shardfs.codecs._pass import Limits, Pass
+from shardfs.codecs.bzip2 import Bzip2
+from shardfs.codecs.gzip import Gzip
+from shardfs.codecs.xz import Xz
 from shardfs.errors import ShardfsError
 from shardfs.mounting import open_tree
 from shardfs.options import Options
@@ -19,12 +30,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from shardfs.codecs import Codec
     from shardfs.tree.paths import Node
 
 # How exceptions of Python, its modules and the libraries begin to speak.
 FOREIGN = re.compile(
     r"Traceback|codec can't|Expecting|recursion depth|has no attribute|struct\.error|requires a buffer|unpack"
     r"|NoneType|subscriptable|\w+Error\b|out of range|invalid literal|Errno|\(char \d|Error -?\d|please report"
+    r"|(?i:corrupt input|end-of-stream marker|invalid data stream|not a gzipped|crc check failed|zstd decompress)"
     r"|could not convert|must be str|not enough values|internal error|<class|0x[0-9a-f]{8}|\w+\.\w+Exception"
 )
 
@@ -183,3 +196,49 @@ def test_a_file_that_is_too_short_says_how_long_it_is(
     with closing(open_tree(str(source), Options(disk_cache=False))) as tree:
         said = list(_read(tree.root))
     assert any(re.search(rf"{file}: is 3 of .* bytes", text) for text in [*said, *caplog.messages])
+
+
+@pytest.mark.parametrize("suffix", ["gz", "bz2", "xz", "zst", "lz4"])
+@pytest.mark.parametrize("spoil", [half, flipped])
+def test_so_are_damaged_compressed_lines(
+    suffix: str, spoil: Callable[[bytes], bytes], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = random.Random(1)
+    plain = b"".join(b'{"a": "%s"}\n' % made.randbytes(30).hex().encode() for _ in range(3000))
+    pack: dict[str, Callable[[bytes], bytes]] = {
+        "gz": gzip.compress,
+        "bz2": bz2.compress,
+        "xz": lzma.compress,
+        "zst": zstandard.compress,
+        "lz4": lambda data: pa.compress(data, "lz4", asbytes=True),
+    }
+    (tmp_path / f"x.jsonl.{suffix}").write_bytes(spoil(pack[suffix](plain)))
+    said = list(messages(tmp_path, caplog))
+    assert said
+    assert [text for text in said if FOREIGN.search(text)] == []
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (
+            half,
+            r"ends too early, inside compressed data after \d+ bytes: fetch or write the file anew",
+        ),
+        (
+            lambda data: data[:-9] + bytes(9),
+            r"damaged compressed data( after \d+ bytes: | \()fetch or write the file anew(\), after \d+ bytes)?",
+        ),
+    ],
+)
+def test_compressed_data_say_where_they_are_damaged_and_what_to_do(
+    pack: Callable[[bytes], bytes], spoil: Callable[[bytes], bytes], words: str
+) -> None:
+    codecs: dict[object, Codec] = {gzip.compress: Gzip, bz2.compress: Bzip2, lzma.compress: Xz}
+    data = Bytes(spoil(pack(random.Random(1).randbytes(3000))))
+    read = Pass(data, codecs[pack], Limits(1 << 20, 1 << 20))
+    while not read.ended:
+        read.turn(memoryview(bytearray(1000)))
+    assert read.failure is not None
+    assert re.fullmatch(words, read.failure.message)

@@ -9,6 +9,7 @@ import struct
 from typing import TYPE_CHECKING
 
 from shardfs.blob import Blob, Bytes, read_all
+from shardfs.codecs import damage_of
 from shardfs.errors import Corrupt, TooLarge, Unsupported
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def lz4_block(data: memoryview, size: int) -> bytes:
     try:
         content: bytes = codec.decompress(data, decompressed_size=size, asbytes=True)
     except OSError as error:
-        raise Corrupt(f"damaged compressed data ({error})") from error
+        raise Corrupt(damage_of(error)) from error
     # The codec does not say how many bytes it made. With room for one less it must fail.
     try:
         codec.decompress(data, decompressed_size=size - 1)

@@ -126,7 +126,7 @@ def test_a_message_is_one_line(yaml: str) -> None:
 
 
 def test_the_line_of_a_mistake_is_that_of_the_file() -> None:
-    assert "in line 3 " in declared("a: b\nb: c: d")[1][0]
+    assert "in line 3:" in declared("a: b\nb: c: d")[1][0]
 
 
 def test_the_overlay_wins() -> None:

@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from tests.pillow import LACKING
+
 Field = dict[str, Any]
 
 SCALARS = re.compile(
@@ -88,10 +90,11 @@ def _tensor(data: bytes, field: Field) -> str:
     return "" if whole and digest(elements) == field["array_sha256"] else "other elements"
 
 
-def pixels(data: bytes) -> tuple[Image.Image, bytes]:
-    """An opened TIFF, and its pixels as they lie in the file."""
+def pixels(data: bytes, mode: str = "") -> tuple[Image.Image, bytes]:
+    """An opened TIFF of raw pixels of *mode*, and its pixels as they lie in the file."""
     image = Image.open(io.BytesIO(data))
-    image.load()
+    if mode not in LACKING:
+        image.load()
     tags: Any = image.tag_v2  # type: ignore[attr-defined]
     if image.format != "TIFF" or tags.get(COMPRESSION) != 1:
         raise ValueError(f"a {image.format} that is no plain TIFF")
@@ -100,7 +103,7 @@ def pixels(data: bytes) -> tuple[Image.Image, bytes]:
 
 
 def _picture(data: bytes, field: Field) -> str:
-    image, raw = pixels(data)
+    image, raw = pixels(data, field["mode"])
     if image.size != (field["width"], field["height"]):
         return f"a picture of {image.size}"
     return "" if digest(raw) == field["pixels_sha256"] else f"other {field['mode']} pixels"

@@ -73,7 +73,7 @@ class Cipher:
             raise NoKey(
                 f"the key file {file} is no key file of LitData for {self._algorithm}: {error}"
             ) from error
-        except OSError as error:  # last: all others are such errors, too
+        except OSError as error:
             raise NoKey(f"the key file {file} can't be read: {error.strerror}") from error
 
 

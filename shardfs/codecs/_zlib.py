@@ -21,6 +21,12 @@ _RAW, _GZIP = -15, 31
 # data_type after inflate: bits not used of the last byte, in the last block, at a block's border.
 _SPARE, _IN_LAST, _AT_BORDER = 7, 64, 128
 
+# What zlib says (inflate.c) of data that are readable to their end.
+_WRONG = {
+    b"incorrect data check": " with a checksum that is not that of its content",
+    b"incorrect length check": " with a length that is not that of its content",
+}
+
 
 class _Stream(ctypes.Structure):
     """zlib's z_stream."""
@@ -121,4 +127,5 @@ class Inflater:
 
     def _call(self, code: int) -> None:
         if code not in (_OK, _STREAM_END, _NO_PROGRESS):
-            raise Corrupt("damaged compressed data (fetch or write the file anew)")
+            what = _WRONG.get(self._stream.msg, "")
+            raise Corrupt(f"damaged compressed data{what}: fetch or write the file anew")

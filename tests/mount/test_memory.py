@@ -207,12 +207,14 @@ def test_500_open_files_in_50_chunks(
         assert shardfs.memory(pid) < LIMIT + BESIDE
 
 
-@pytest.mark.parametrize("options", [(), ("--no-disk-cache",)])
+# Without a disk cache, each of the four streams that begin again has a window beside the limit.
+@pytest.mark.parametrize(("options", "beside"), [((), BESIDE), (("--no-disk-cache",), BESIDE + 32)])
 def test_four_readers_of_64_mb_chunks_in_a_cgroup_of_256_mb(
     shardfs: Runner,
     group: Callable[[int], Group],
     tmp_path: Path,
     options: tuple[str, ...],
+    beside: int,
 ) -> None:
     pid = mount(shardfs, mds(tmp_path / "four", 4, 8, 8 * MB), *options)
     cgroup = group(256 * MB)
@@ -226,7 +228,7 @@ def test_four_readers_of_64_mb_chunks_in_a_cgroup_of_256_mb(
 
     together([lambda chunk=chunk: read(chunk) for chunk in range(4)])  # type: ignore[misc]
     assert cgroup.killed == 0
-    assert peak.mb < LIMIT + BESIDE
+    assert peak.mb < LIMIT + beside
     assert shardfs.daemons(shardfs.place) == [pid]
 
 
